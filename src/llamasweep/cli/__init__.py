@@ -1,0 +1,74 @@
+"""The command line. One module per verb, imported when it is used; the only place that prints or exits."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from llamasweep.errors import EXIT_INTERRUPTED, LlamasweepError
+
+VERBS: dict[str, tuple[str, str]] = {
+    "doctor": ("llamasweep.cli.doctor", "What is on this machine, and what is missing."),
+    "plan": ("llamasweep.cli.plan", "What a sweep would measure, and how long it would take."),
+    "run": ("llamasweep.cli.run", "Measure a sweep; started again, it continues."),
+    "status": ("llamasweep.cli.status", "How far a run is."),
+    "report": ("llamasweep.cli.report", "Write the HTML report of one or more runs."),
+    "results": ("llamasweep.cli.results", "List, show, export and prune results."),
+    "builds": ("llamasweep.cli.builds", "List, add and install llama.cpp builds."),
+    "models": ("llamasweep.cli.models", "Find, inspect and generate models."),
+    "schema": ("llamasweep.cli.schema", "Print the JSON Schema of sweep files."),
+}
+"""verb -> (module that holds a click command named `command`, one-line help)."""
+
+
+class LazyGroup(click.Group):
+    """A group whose verbs are imported only when they run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in VERBS:
+            return None
+        command: Any = importlib.import_module(VERBS[name][0]).command
+        assert isinstance(command, click.Command)  # noqa: S101
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The verbs with their one line, without importing any of them."""
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, text) for name, (_, text) in VERBS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="llamasweep")
+def app() -> None:
+    """Benchmark sweeps for people who run language models on their own machines.
+
+    \b
+    Example:
+      llamasweep run sweeps/quick.yaml
+      llamasweep report
+    """
+
+
+def main() -> None:
+    """Run the command line; the single place where the process ends."""
+    try:
+        app.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.Abort:
+        click.echo("Stopped.", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except click.ClickException as problem:
+        problem.show()
+        sys.exit(problem.exit_code)
+    except LlamasweepError as problem:
+        click.echo(f"llamasweep: {problem.message}", err=True)
+        if problem.hint:
+            click.echo(f"  {problem.hint}", err=True)
+        sys.exit(problem.exit_code)

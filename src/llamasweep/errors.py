@@ -1,0 +1,113 @@
+"""The exception tree: a message for people, a hint that says what to do next, an exit code.
+
+Every error that llamasweep raises on purpose descends from `LlamasweepError`; `cli` turns it into one
+sentence and ends with its exit code. Nothing else exits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EXIT_OK = 0
+EXIT_CELLS_FAILED = 1
+EXIT_USAGE = 2
+EXIT_NO_ENGINE = 3
+EXIT_LOCKED = 4
+EXIT_STORE = 5
+EXIT_MACHINE = 6
+EXIT_INTERRUPTED = 130
+
+
+class LlamasweepError(Exception):
+    """Base of all errors made here. `hint` is one sentence on what to do next, or None."""
+
+    exit_code: int = EXIT_CELLS_FAILED
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(LlamasweepError):
+    """The command line asks for something that makes no sense."""
+
+    exit_code = EXIT_USAGE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SweepProblem:
+    """One thing wrong in a sweep file.
+
+    file: path as given. line: 1-based, None where no line is known. where: the path in the document,
+    such as `matrix.depth[2]`. message: what is wrong. suggestion: nearest known key, or None.
+    """
+
+    file: str
+    line: int | None
+    where: str
+    message: str
+    suggestion: str | None = None
+
+
+class SweepFileError(LlamasweepError):
+    """A sweep file cannot be used; `problems` holds every fault found, not only the first."""
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, problems: list[SweepProblem], *, hint: str | None = None) -> None:
+        super().__init__(
+            "\n".join(
+                f"{p.file}:{p.line if p.line is not None else '?'}: {p.where}: {p.message}"
+                + (f" (did you mean {p.suggestion!r}?)" if p.suggestion else "")
+                for p in problems
+            ),
+            hint=hint,
+        )
+        self.problems = problems
+
+
+class ModelFileError(LlamasweepError):
+    """A model file cannot be read or is not what it claims to be."""
+
+
+class ModelSynthError(LlamasweepError):
+    """A model cannot be generated (unknown shape, type that cannot be written, no room)."""
+
+    exit_code = EXIT_USAGE
+
+
+class EngineNotFoundError(LlamasweepError):
+    """No llama-bench, or not the one that was asked for."""
+
+    exit_code = EXIT_NO_ENGINE
+
+
+class BuildError(LlamasweepError):
+    """A build of llama.cpp could not be fetched, compiled or understood."""
+
+    exit_code = EXIT_NO_ENGINE
+
+
+class LockedError(LlamasweepError):
+    """Another sweep is measuring on this machine."""
+
+    exit_code = EXIT_LOCKED
+
+
+class StoreError(LlamasweepError):
+    """Results cannot be written or read (disk, permissions, a newer schema)."""
+
+    exit_code = EXIT_STORE
+
+
+class MachineError(LlamasweepError):
+    """The machine is not in a state in which measuring makes sense (`--strict` only)."""
+
+    exit_code = EXIT_MACHINE
+
+
+class InterruptedRunError(LlamasweepError):
+    """The user stopped the run; everything finished is kept and the run can be resumed."""
+
+    exit_code = EXIT_INTERRUPTED

@@ -1,0 +1,87 @@
+"""What is measured: a model and a build, as plain facts.
+
+Resolving them (reading headers, probing binaries) happens in `run.resolve`; here are only the values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llamasweep.gguf.facts import ModelFacts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quality:
+    """What an evaluation table says of a model; carried through to the report, never computed here."""
+
+    metric: str
+    value: float
+    source: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelSource:
+    """A model as the sweep names it, one per file.
+
+    label: what people see; made unique by the reader of the sweep. path: file (first shard of a split model),
+    None for a synthetic one that is not written yet. synth: name of the shape, None for a real file.
+    quant_asked: the `quants` entry it came from, None where there is none; what is recorded as the
+    quantisation comes from the file.
+    """
+
+    label: str
+    path: str | None = None
+    synth: str | None = None
+    quant_asked: str | None = None
+    quality: Quality | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Model:
+    """A model source with what its file says.
+
+    content_hash: 32 hex digits over header, samples of the tensor data and size; None where the file cannot be
+    read. facts: None likewise. problem: why it cannot be measured (missing, truncated …), None if it can.
+    n_file_bytes: of all shards together.
+    """
+
+    source: ModelSource
+    content_hash: str | None
+    facts: ModelFacts | None
+    n_file_bytes: int | None = None
+    problem: str | None = None
+
+    @property
+    def identity(self) -> str:
+        """What stands for this model in `cell_id`: its content, or its label where there is no content."""
+        return self.content_hash or f"unreadable:{self.source.label}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Build:
+    """One llama-bench binary.
+
+    label: unique name for people. path: absolute. content_hash: 32 hex digits over the binary. argv_prefix:
+    the words that start it, normally `(path,)`, `(path, "bench")` for the unified binary. number, commit, version: as the binary tells, None where
+    it does not (build_number 0 and "unknown" are None). options: every flag spelling that its `--help` lists,
+    such as `-fa`, `--flash-attn`. option_help: flag -> the rest of its help line (value domain and default).
+    backends: as printed, such as ("CPU",) or ("CUDA",); None where unknown. devices: names from
+    `--list-devices`, empty for CPU only, None where the build cannot tell. first_line: of `--version`.
+    """
+
+    label: str
+    path: str
+    content_hash: str
+    argv_prefix: tuple[str, ...]
+    options: frozenset[str]
+    option_help: tuple[tuple[str, str], ...] = ()
+    number: int | None = None
+    commit: str | None = None
+    version: str | None = None
+    backends: tuple[str, ...] | None = None
+    devices: tuple[str, ...] | None = None
+    default_threads: int | None = None
+
+    def knows(self, flag: str) -> bool:
+        """Whether this binary's own help lists the flag."""
+        return flag in self.options
