@@ -25,7 +25,9 @@ def write_build(folder: Path, **settings: Any) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "llama-bench"
-    shown = {key: str(value) if isinstance(value, Path) else value for key, value in settings.items()}
+    shown = {
+        key: str(value) if isinstance(value, Path) else value for key, value in settings.items()
+    }
     program.write_text(
         _LAUNCHER.format(python=sys.executable, settings=shown, fake=str(FAKE.resolve()))
     )

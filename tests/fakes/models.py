@@ -76,7 +76,11 @@ def gguf_bytes(
 
 
 def write_model(
-    path: Path, behaviour: Mapping[str, Any] | None = None, *, arch: str = "llama", name: str | None = None
+    path: Path,
+    behaviour: Mapping[str, Any] | None = None,
+    *,
+    arch: str = "llama",
+    name: str | None = None,
 ) -> Path:
     """Write a model file; its folder is made. Two behaviours give two contents, so two cell_ids."""
     path.parent.mkdir(parents=True, exist_ok=True)
