@@ -1,7 +1,7 @@
 """The tensor types and file types of ggml as of build 11434: ids, names, block sizes. Pure.
 
-Knows how many bytes a row or a tensor of a type takes, and what `general.file_type` is called by llama-bench and
-by people. Knows nothing of files. The figures are those that ggml itself reports.
+Knows how many bytes a row or a tensor of a type takes, and what `general.file_type` is called by
+llama-bench and by people. Knows nothing of files. The figures are those that ggml itself reports.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from llamasweep.errors import ModelFileError
 class GgmlType:
     """One tensor type.
 
-    type_id: as written in a GGUF file. block_elements: elements that share one block; the row length must be a
-    multiple of it. is_kv_cache_type: whether llama-bench takes it for `-ctk` and `-ctv` (f32 needs other tools).
+    type_id: as written in a GGUF file. block_elements: elements that share one block; the row
+    length must be a multiple of it. is_kv_cache_type: whether llama.cpp takes it for the KV cache
+    (llama-bench's `-ctk` and `-ctv` take the same without f32).
     """
 
     type_id: int
@@ -38,8 +39,8 @@ class GgmlType:
 class FileType:
     """One value of `general.file_type`.
 
-    llama_bench_name: "Q4_K - Medium". short_name: as people write it, "Q4_K_M". ggml_type: what most tensors of
-    such a file are, None where it differs from tensor to tensor.
+    llama_bench_name: "Q4_K - Medium". short_name: as people write it, "Q4_K_M". ggml_type: what
+    most tensors of such a file are, None where that is not known.
     """
 
     file_type: int
@@ -166,7 +167,7 @@ _FILE_TYPE_BY_SHORT = {entry.short_name: entry for entry in FILE_TYPES}
 
 
 def type_by_id(type_id: int) -> GgmlType:
-    """The tensor type with this id. Raises ModelFileError for removed and unknown ids, naming them."""
+    """The tensor type with this id. Raises ModelFileError for removed and unknown ids."""
     entry = _BY_ID.get(type_id)
     if entry is not None:
         return entry
@@ -213,7 +214,7 @@ def row_bytes(type_name: str, n_elements: int) -> int:
 
 
 def tensor_bytes(type_name: str, ne: Sequence[int]) -> int:
-    """Bytes of a tensor, the contiguous dimension first: row_bytes(ne[0]) * ne[1] * ne[2] * ne[3]."""
+    """Bytes of a tensor, contiguous dimension first: row_bytes(ne[0]) * ne[1] * ne[2] * ne[3]."""
     if not ne:
         return row_bytes(type_name, 1)
     return row_bytes(type_name, ne[0]) * math.prod(ne[1:])
