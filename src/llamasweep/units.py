@@ -1,7 +1,8 @@
 """Bytes, durations and rates: their types, how people write them, how they are shown.
 
-The only place that converts. Memory is binary (GiB, 2^30), bandwidth and compute are decimal (GB/s, TFLOPS,
-10^9 and 10^12); bits (b) and bytes (B) are kept apart. Raises ValueError with a sentence for people.
+The only place that converts. Memory is binary (GiB, 2^30), bandwidth and compute are decimal
+(GB/s, TFLOPS, 10^9 and 10^12); bits (b) and bytes (B) are kept apart. Parsers raise ValueError with
+a sentence for people.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _LONGEST_S = 366 * 86400.0
 def parse_bytes(text: str | int) -> Bytes:
     """Bytes from "8 GiB", "512 MB", "1024 B" or a plain int of bytes.
 
-    "Gb" is bits and is divided by 8. A bare "8G" is refused, because it means 2^30 to some and 10^9 to others.
+    "Gb" is bits and is divided by 8. A bare "8G" is refused: 2^30 to some, 10^9 to others.
     """
     if isinstance(text, int):
         if isinstance(text, bool) or text < 0:
             raise ValueError(f"{text!r} is not a size in bytes")
         return Bytes(text)
-    match = _SIZE.fullmatch(text.strip())
+    match = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f"{_shown(text)} is not a size; write it like '8 GiB' or '512 MB'")
     number, prefix, unit = match.groups()
@@ -51,11 +52,11 @@ def parse_bytes(text: str | int) -> Bytes:
 
 
 def parse_bytes_per_s(text: str | int | float) -> BytesPerSecond:
-    """Bytes per second from "51.2 GB/s", "400 Gb/s" (bits) or a plain number of bytes per second; above 0."""
+    """Bytes per second, above 0, from "51.2 GB/s", "400 Gb/s" (bits) or a plain number of them."""
     if isinstance(text, int | float):
         value = float(text)
     else:
-        match = _RATE.fullmatch(text.strip())
+        match = _RATE.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None:
             raise ValueError(f"{_shown(text)} is not a bandwidth; write it like '51.2 GB/s'")
         try:
@@ -70,13 +71,13 @@ def parse_bytes_per_s(text: str | int | float) -> BytesPerSecond:
 
 
 def parse_seconds(text: str | int | float) -> Seconds:
-    """Seconds from "90s", "10m", "1h30m", "250ms", "2d" or a plain number of seconds; at most 366 days.
+    """Seconds from "90s", "10m", "1h30m", "250ms", "2d" or a plain number; at most 366 days.
 
     Parts stand from the largest to the smallest, each at most once.
     """
     if isinstance(text, int | float):
         return _checked_seconds(text, float(text))
-    rest = text.strip().lower()
+    rest = text.strip().lower() if isinstance(text, str) else ""
     if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", rest):
         return _checked_seconds(text, float(rest))
     total, position, rank = 0.0, 0, -1

@@ -1,7 +1,7 @@
 """SweepSpec: a sweep file as understood, in lists and plain values with units in their names.
 
-Made by `sweep.schema`; knows nothing of YAML, files or machines. Words such as `physical` stay words here and
-become numbers in `sweep.matrix`, where the machine's meaning of them is passed in.
+Made by `sweep.schema`; knows nothing of YAML, files or machines. Words such as `physical` stay
+words here and become numbers in `sweep.matrix`, where the machine's meaning of them is passed in.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 class ModelEntry:
     """One entry of `models`; exactly one of path, glob and synth is set.
 
-    path, glob: as written, with `~`, variables and `{quant}` still in them. synth: name of a shape. quants: fill
-    `{quant}` or say what to generate. label: as given, None to take the file's or the shape's name.
+    path, glob: as written, with `~`, variables and `{quant}` still in them. synth: name of a
+    shape. quants: fill `{quant}` or say what to generate. label: as given, None to take the file's
+    or the shape's name.
     """
 
     path: str | None = None
@@ -47,13 +48,16 @@ class ModelEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Condition:
-    """What an `exclude` asks of one key. values: the alternatives of "in", else the one number compared with."""
+    """What an `exclude` asks of one key.
+
+    values: the alternatives of "in", else the one value compared with.
+    """
 
     operator: Operator = "in"
     values: tuple[Scalar, ...]
 
     def holds(self, value: Scalar) -> bool:
-        """Whether a cell's value meets it; text and numbers are never ordered against each other."""
+        """Whether a cell's value meets it; text and numbers are never ordered together."""
         if self.operator == "in":
             return any(_same(value, wanted) for wanted in self.values)
         wanted = self.values[0]
@@ -70,7 +74,7 @@ def _same(value: Scalar, wanted: Scalar) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Include:
-    """One entry of `include`: keys that must match (axes of the matrix, model, quant, test) and keys to add."""
+    """One entry of `include`: keys that must match (axes of the matrix) and keys to add."""
 
     axes: AxisValues = ()
     models: tuple[str, ...] = ()
@@ -82,7 +86,8 @@ class Include:
 class Exclude:
     """One entry of `exclude`: a cell is left out if every condition holds.
 
-    where: key -> condition; keys are canonical names and model, quant, build, test, n_prompt, n_gen.
+    where: key -> condition; keys are canonical names and model, quant, build, test, n_prompt,
+    n_gen.
     """
 
     where: tuple[tuple[str, Condition], ...]
@@ -90,7 +95,7 @@ class Exclude:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cooldown:
-    """Pause between groups: `wait_s` flat, or until a sensor is below its limit with `wait_s` as the cap."""
+    """Pause between groups: `wait_s`, which is the cap where a sensor has to fall below a limit."""
 
     wait_s: float = 0.0
     until_gpu_below_c: float | None = None
@@ -101,12 +106,13 @@ class Cooldown:
 class SweepSpec:
     """Everything a sweep file says, after `extends` and defaults.
 
-    file: path as given, None where there is none. builds: labels or paths; empty = the one on PATH, else the
-    installed one. axes: product; `kv_types` is a coupled axis that sets type_k and type_v to the same value. rounds: whole
-    passes. discard: "auto" or a number of leading repetitions. timeout_s: per cell, None = from history or
-    prediction. max_time_s, stop_at ("HH:MM", local time): None = no limit. address_space_limit_bytes: RLIMIT_AS of
-    the engine, None = none. telemetry_interval_s: None = off. bandwidth_bytes_per_s: given memory bandwidth for the
-    pencil ceiling, None = not given.
+    file: path as given, None where there is none. builds: labels or paths; empty = the one on
+    PATH, else the installed one. axes: product; `kv_types` is a coupled axis that sets type_k and
+    type_v to the same value. rounds: whole passes. discard: "auto" or a number of leading
+    repetitions. timeout_s: per cell, None = from history or prediction. max_time_s, stop_at
+    ("HH:MM", local time): None = no limit. address_space_limit_bytes: RLIMIT_AS of the engine,
+    None = none. telemetry_interval_s: None = off. bandwidth_bytes_per_s: given memory bandwidth
+    for the pencil ceiling, None = not given.
     """
 
     version: int = 1
