@@ -1,0 +1,78 @@
+# Everything starts here. `make` alone lists the targets.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+MAKEFLAGS += --no-builtin-rules
+
+SWEEP ?= sweeps/quick.yaml
+ARGS ?=
+MINUTES ?= 20
+export SWEEP
+
+BIN := .venv/bin
+RUNTIME := .venv/.installed
+DEV := .venv/.installed-dev
+# The builds that the tests with real programs use, and the programs besides llama-bench that they need.
+ENGINES := 11434 10488
+PROGRAMS := llama-quantize,llama-server
+
+.PHONY: help setup sweep report demo test test-e2e test-e2e-long engines check fmt bench docs golden clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(RUNTIME): pyproject.toml scripts/setup.sh
+	@sh scripts/setup.sh
+
+$(DEV): pyproject.toml scripts/setup.sh
+	@sh scripts/setup.sh dev
+	@touch $(RUNTIME)
+
+setup: $(DEV) ## .venv with llamasweep and the development tools; done again only when pyproject.toml changes
+
+sweep: $(RUNTIME) ## measure SWEEP=sweeps/quick.yaml; gets llama.cpp first if there is none; ARGS="--fresh" …
+	@$(BIN)/llamasweep run --get-engine $(ARGS) -- "$$SWEEP"
+
+report: $(RUNTIME) ## write the HTML report of the latest run
+	@$(BIN)/llamasweep report $(ARGS)
+
+demo: $(RUNTIME) ## the quick sweep on the real engine, then its report in the browser
+	@$(BIN)/llamasweep run --get-engine -- sweeps/quick.yaml
+	@$(BIN)/llamasweep report --open
+
+test: $(DEV) ## all tests that need no engine and no network
+	@$(BIN)/pytest -q
+
+engines: $(DEV)
+	@for version in $(ENGINES); do $(BIN)/llamasweep builds install $$version --with $(PROGRAMS) || exit; done
+
+test-e2e: engines ## tests with the real llama.cpp (two builds, some minutes each the first time)
+	@LLAMASWEEP_E2E=1 $(BIN)/pytest -q -m "(needs_llama or needs_network) and not long"
+
+test-e2e-long: engines ## the same, with those that measure for minutes
+	@LLAMASWEEP_E2E=1 LLAMASWEEP_LONG=1 $(BIN)/pytest -q -m "needs_llama or needs_network or long"
+
+check: $(DEV) ## lint, format, types, spelling, layering, sizes
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/codespell src tests docs sweeps benchmarks scripts README.md CONTRIBUTING.md CHANGELOG.md Makefile
+	@$(BIN)/pytest -q tests/contract
+
+fmt: $(DEV) ## format the source and apply the safe fixes
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+bench: $(DEV) ## llamasweep's own speed as JSON; MINUTES=20 bounds each measurement
+	@$(BIN)/python benchmarks/run_all.py --minutes $(MINUTES)
+
+docs: $(DEV) ## write the pages that are derived from the code
+	@$(BIN)/python scripts/write_docs.py
+
+golden: $(DEV) ## write the expected files of tests/golden anew; review them as a diff
+	@LLAMASWEEP_UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/golden tests/contract
+
+clean: ## remove what was made here, except results/ and reports/
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist src/*.egg-info
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
