@@ -1,0 +1,284 @@
+"""Make a build of llama.cpp in the user's cache: source from PyPI, CMake, Ninja, and a record written last.
+
+The record is what makes a build: whatever is interrupted before it leaves none. Programs asked for later join the same tree.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from llamasweep.builds import sdist, toolchain
+from llamasweep.builds.backends import (
+    DISPLAY_NAMES,
+    BackendChoice,
+    MachineTools,
+    base_definitions,
+    choose_backend,
+    definitions,
+    variant_label,
+)
+from llamasweep.builds.compilation import InstallProgress, ProgressCallback, Steps
+from llamasweep.builds.install_lock import install_lock
+from llamasweep.builds.probe import probe, stamps
+from llamasweep.builds.records import (
+    RECORD_NAME,
+    InstallFacts,
+    Record,
+    check_label,
+    folder_name,
+    read_record,
+    write_record,
+)
+from llamasweep.builds.registry import Registry, now_text
+from llamasweep.builds.toolchain import BuildTools
+from llamasweep.errors import BuildError, UsageError
+from llamasweep.sweep.subjects import Build
+
+BENCH = "llama-bench"
+LOG_NAME = "install.log"
+TREE_NAME = "tree"
+_NEEDED_BYTES = 1_500_000_000
+_CONFIGURED_NAME = "llamasweep-configured.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InstallPlan:
+    """What an installation will do, decided before anything is fetched.
+
+    folder: of the build. source: of llama.cpp's source, shared by the variants of a version. programs: all that the
+    build will have. missing: those to compile, () where all are there. record: of the build as it is, None where
+    there is none yet.
+    """
+
+    number: int
+    label: str
+    choice: BackendChoice
+    definitions: tuple[tuple[str, str], ...]
+    folder: Path
+    source: Path
+    programs: tuple[str, ...]
+    missing: tuple[str, ...]
+    record: Record | None
+
+    @property
+    def tree(self) -> Path:
+        """Where CMake and Ninja work."""
+        return self.folder / TREE_NAME
+
+
+def make_plan(
+    number: int,
+    *,
+    programs: Sequence[str] = (BENCH,),
+    backend: str = "auto",
+    extra: Mapping[str, str] | None = None,
+    label: str | None = None,
+    registry: Registry | None = None,
+    tools: MachineTools | None = None,
+) -> InstallPlan:
+    """Decide what `install` will do, without doing it.
+
+    Raises UsageError for a bad number, program or label, or where the label belongs to a different build; BuildError
+    where the asked backend cannot be compiled here.
+    """
+    if number < sdist.OLDEST_NUMBER:
+        raise UsageError(
+            f"there is no source of build {number}: the oldest on PyPI is {sdist.OLDEST_NUMBER}",
+            hint="Compile it yourself and register it with `llamasweep builds add PATH`.",
+        )
+    wanted = _checked_programs(programs)
+    known = registry or Registry()
+    machine = tools or toolchain.read_machine_tools()
+    choice = choose_backend(machine, backend)
+    named = check_label(label) if label else variant_label(number, choice.backend, extra or {})
+    merged = {**base_definitions(number), **definitions(choice.backend, machine), **(extra or {})}
+    folder = known.folder / folder_name(named)
+    record = _record_of(folder)
+    if record is not None and (
+        record.install is None or dict(record.install.definitions) != merged
+    ):
+        raise UsageError(
+            f"{named!r} is already the name of a build that was made otherwise",
+            hint=f"Give another --name, or remove that one with `llamasweep builds remove {named}`.",
+        )
+    there = record.install.programs if record is not None and record.install is not None else ()
+    return InstallPlan(
+        number=number,
+        label=named,
+        choice=choice,
+        definitions=tuple(merged.items()),
+        folder=folder,
+        source=known.folder.parent / "sources" / f"b{number}",
+        programs=tuple(dict.fromkeys((*there, *wanted))),
+        missing=tuple(name for name in wanted if name not in there),
+        record=record,
+    )
+
+
+def install(
+    plan: InstallPlan,
+    *,
+    n_jobs: int | None = None,
+    on_progress: ProgressCallback | None = None,
+) -> Build:
+    """Carry out a plan and return the build; a plan without missing programs does nothing.
+
+    n_jobs: compilers at the same time, None for Ninja's choice (all cores). Raises BuildError, which names the log,
+    where a step fails, and where another installation is at work.
+    """
+    if not plan.missing and plan.record is not None:
+        return plan.record.build
+    builds_folder = plan.folder.parent
+    builds_folder.mkdir(parents=True, exist_ok=True)
+    _check_room(builds_folder)
+    with install_lock(builds_folder) as held_fd:
+        plan.folder.mkdir(exist_ok=True)
+        steps = Steps(
+            log=plan.folder / LOG_NAME, on_progress=on_progress or _say_nothing, held_fd=held_fd
+        )
+        tools = toolchain.find_build_tools(tools_folder(builds_folder.parent), steps.run)
+        digest = _provide_source(plan, steps)
+        _configure(plan, tools, steps)
+        _compile(plan, tools, steps, n_jobs)
+        return _finish(plan, tools, digest, steps)
+
+
+def available(registry: Registry | None = None) -> list[int]:
+    """Build numbers whose source is on PyPI, newest first. Raises BuildError where PyPI does not answer."""
+    cache = (registry or Registry()).folder.parent
+    steps = Steps(log=cache / "tools.log", on_progress=_say_nothing)
+    return sdist.available(toolchain.pip_argv(tools_folder(cache), steps.run))
+
+
+def tools_folder(cache: Path) -> Path:
+    """Where CMake, Ninja and pip are put when the system has none."""
+    return cache / "tools"
+
+
+def _checked_programs(programs: Sequence[str]) -> tuple[str, ...]:
+    for name in programs:
+        if (
+            not name.startswith("llama-")
+            or not name.replace("-", "").isalnum()
+            or not name.isascii()
+        ):
+            raise UsageError(
+                f"{name!r} is no program of llama.cpp",
+                hint="Programs are called llama-bench, llama-server, llama-quantize, llama-batched-bench and so on.",
+            )
+    return tuple(dict.fromkeys((BENCH, *programs)))
+
+
+def _record_of(folder: Path) -> Record | None:
+    """The record of an installation whose programs are all still there."""
+    if not (folder / RECORD_NAME).is_file():
+        return None
+    record = read_record(folder)
+    is_whole = record.install is not None and all(
+        (folder / "bin" / _file_name(name)).is_file() for name in record.install.programs
+    )
+    return record if is_whole or record.install is None else None
+
+
+def _check_room(folder: Path) -> None:
+    n_free = shutil.disk_usage(folder).free
+    if n_free < _NEEDED_BYTES:
+        raise BuildError(
+            f"{n_free / 2**30:.1f} GiB are free below {str(folder)!r}; compiling takes up to "
+            f"{_NEEDED_BYTES / 2**30:.1f} GiB",
+            hint="Make room (`llamasweep builds prune`), or set LLAMASWEEP_CACHE to a larger disk.",
+        )
+
+
+def _provide_source(plan: InstallPlan, steps: Steps) -> str:
+    """Fetch and unpack unless the source is there; returns the sdist's SHA-256."""
+    known = sdist.unpacked_hash(plan.source)
+    if known is not None:
+        return known
+    folder = plan.source.parent
+    pip = toolchain.pip_argv(tools_folder(folder.parent), steps.run)
+    archive = sdist.fetch(plan.number, folder, pip, steps)
+    steps.say("unpack", f"unpacking {archive.name}")
+    if plan.source.exists():
+        shutil.rmtree(plan.source)
+    sdist.unpack(archive, plan.source)
+    digest = sdist.sha256(archive)
+    archive.unlink()
+    return digest
+
+
+def _configure(plan: InstallPlan, tools: BuildTools, steps: Steps) -> None:
+    """Run CMake unless this tree is configured just so; a tree of other definitions is deleted first."""
+    marker = plan.tree / _CONFIGURED_NAME
+    argv = [tools.cmake, "-S", str(plan.source), "-B", str(plan.tree), "-G", "Ninja"]
+    argv += [f"-DCMAKE_MAKE_PROGRAM={tools.ninja}"]
+    argv += [f"-D{name}={value}" for name, value in plan.definitions]
+    wanted = json.dumps(argv)
+    if marker.is_file() and marker.read_text(encoding="utf-8") == wanted:
+        return
+    if plan.tree.exists():
+        shutil.rmtree(plan.tree)
+    steps.run(argv, f"configuring llama.cpp b{plan.number}", phase="configure")
+    marker.write_text(wanted, encoding="utf-8")
+
+
+def _compile(plan: InstallPlan, tools: BuildTools, steps: Steps, n_jobs: int | None) -> None:
+    argv = [tools.ninja, "-C", str(plan.tree)]
+    argv += ["-j", str(n_jobs)] if n_jobs else []
+    names = ", ".join(plan.missing)
+    steps.run([*argv, *plan.missing], f"compiling {names} of b{plan.number}", phase="compile")
+
+
+def _finish(plan: InstallPlan, tools: BuildTools, digest: str, steps: Steps) -> Build:
+    """Copy the programs out of the tree, ask llama-bench what it is, and write the record."""
+    steps.say("probe", "asking the new build what it is")
+    for name in plan.missing:
+        _place(plan.tree / "bin" / _file_name(name), plan.folder / "bin" / _file_name(name))
+    binary = plan.folder / "bin" / _file_name(BENCH)
+    build = _with_known_facts(probe(binary, label=plan.label), plan)
+    facts = InstallFacts(
+        source=sdist.requirement(plan.number),
+        sdist_sha256=digest,
+        backend=plan.choice.backend,
+        definitions=plan.definitions,
+        programs=plan.programs,
+        cmake=tools.cmake_version,
+        ninja=tools.ninja_version,
+        compiler=tools.compiler_version,
+    )
+    created_at = plan.record.created_at if plan.record is not None else now_text()
+    record = Record(
+        kind="installed",
+        build=build,
+        stamps=stamps(binary),
+        created_at=created_at,
+        install=facts,
+    )
+    write_record(plan.folder, record)
+    return build
+
+
+def _with_known_facts(build: Build, plan: InstallPlan) -> Build:
+    """What we know of a build of ours and an old binary cannot tell: its number and the backend it was made with."""
+    name = DISPLAY_NAMES[plan.choice.backend]
+    return replace(build, number=build.number or plan.number, backends=(name,))
+
+
+def _place(made: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.new")
+    shutil.copy2(made, temporary)
+    temporary.replace(target)
+
+
+def _file_name(program: str) -> str:
+    return f"{program}.exe" if os.name == "nt" else program
+
+
+def _say_nothing(progress: InstallProgress) -> None:
+    del progress

