@@ -25,12 +25,13 @@ class Call:
 class EngineEvent:
     """Something the engine said.
 
-    kind: "row" (a result line, `row` holds it), "step" (a progress line: a phase begins), "count" (the engine says how many tests
-    it will run), "garbage" (a stdout line that is no result). cell_index: 0-based, None where it does not apply.
-    step: warmup_prompt, warmup_generation, depth, prompt, generation, starting. repetition_index: 0-based for depth, prompt and generation.
+    kind: "row" (a result line, `row` holds it), "step" (a progress line: a phase begins), "garbage" (a stdout line that
+    is no result). cell_index: 0-based, None where it does not apply. step: starting, warmup_prompt,
+    warmup_generation, depth, prompt or generation. repetition_index: 0-based for the last three. count: tests that
+    the engine means to run, told with "starting".
     """
 
-    kind: Literal["row", "step", "count", "garbage"]
+    kind: Literal["row", "step", "garbage"]
     cell_index: int | None = None
     step: str | None = None
     repetition_index: int | None = None

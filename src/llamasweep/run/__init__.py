@@ -1,0 +1,1 @@
+"""Measuring: one group is one engine process; telemetry beside it; every outcome becomes a row."""

@@ -1,0 +1,217 @@
+"""llama-bench as an engine: from a group to a command line, and from its row to requested-against-applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llamasweep.engines.base import Call
+from llamasweep.engines.llama_bench_flags import FLAGS, spell
+from llamasweep.engines.llama_bench_output import LogFacts
+from llamasweep.sweep.cell import Cell, Group, Test
+from llamasweep.sweep.parameters import PARAMETERS, Scalar
+
+ENVIRONMENT = (
+    ("GGML_NO_BACKTRACE", "1"),  # otherwise an abort lets gdb write to stdout (0.3 of the page)
+    ("LC_ALL", "C"),
+)
+
+_ECHO_ONLY_WHEN_AUTO: dict[str, frozenset[Any]] = {
+    "flash_attn": frozenset({-1, "auto"}),
+    "n_gpu_layers": frozenset({-1}),
+    "load_mode": frozenset({"auto"}),
+    "lazy_mode": frozenset({"auto"}),
+    "devices": frozenset({"auto"}),
+}
+"""Fields whose echo is a request, not an effect, at these values (0.8 of the page)."""
+
+_NOT_ECHOED = frozenset({"numa", "prio", "rpc"})
+_FLASH_WORDS: dict[Any, str] = {
+    -1: "auto",
+    0: "off",
+    1: "on",
+}  # the bools of old builds are 0 and 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallOptions:
+    """What a call needs beyond the group.
+
+    model_path: as it stands on the command line (an alias where the true name would break it). n_reps: timed
+    repetitions. warmup: False adds --no-warmup. extra_args: appended as they are. env: from the sweep, on top of ours.
+    """
+
+    model_path: str
+    n_reps: int
+    warmup: bool = True
+    extra_args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+
+
+def describe(group: Group, options: CallOptions) -> Call:
+    """The command line that measures this group, and the cells in the order of their rows."""
+    build, block = group.build, group.block
+    argv = [*build.argv_prefix, "-m", options.model_path, "-o", "jsonl", "-r", str(options.n_reps)]
+    argv += [flag for flag in ("-v", "--progress") if build.knows(flag)]
+    if not options.warmup and build.knows("--no-warmup"):
+        argv.append("--no-warmup")
+    for name, values in block.axes:
+        argv += spell(build, name, values)
+    argv += _test_words(block.tests)
+    argv += options.extra_args
+    return Call(argv=tuple(argv), env=(*ENVIRONMENT, *options.env), expected=tuple(block.cells()))
+
+
+def _test_words(tests: Iterable[Test]) -> list[str]:
+    """-p and -n are always said, since their defaults would add tests."""
+    tests = tuple(tests)
+    prompts = [str(t.n_prompt) for t in tests if t.kind == "pp"]
+    gens = [str(t.n_gen) for t in tests if t.kind == "tg"]
+    words = ["-p", ",".join(prompts) or "0", "-n", ",".join(gens) or "0"]
+    for test in tests:
+        if test.kind == "pg":
+            words += ["-pg", f"{test.n_prompt},{test.n_gen}"]
+    return words
+
+
+def tell_what_cannot_be_said(group: Group, options: CallOptions) -> list[str]:
+    """Sentences for the run's notes on wishes that this build has no flag for."""
+    notes = []
+    if not options.warmup and not group.build.knows("--no-warmup"):
+        notes.append(f"{group.build.label} has no --no-warmup; it warms up as it always does")
+    if not group.build.knows("--progress"):
+        notes.append(f"{group.build.label} has no --progress; phases cannot be told apart")
+    return notes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verified:
+    """Requested against applied.
+
+    applied: canonical name -> value that the engine really used; what it only echoes is absent. differences:
+    sentences. mismatch: the row answers another question than the cell (tests or depth differ); None if it is the
+    right one. flags: short words.
+    """
+
+    applied: Mapping[str, Scalar]
+    differences: tuple[str, ...]
+    mismatch: str | None
+    flags: tuple[str, ...]
+
+
+def verify(
+    cell: Cell, row: Mapping[str, Any], facts: LogFacts, load: LogFacts, *, cpu_only: bool
+) -> Verified:
+    """Compare what a row and the log say with what the cell asked. cpu_only: the build sees no GPU."""
+    applied = _applied_by_row(row)
+    applied |= _applied_by_log(facts, load, cpu_only=cpu_only)
+    differences = []
+    for name, asked in cell.params:
+        if name in _NOT_ECHOED or name not in applied:
+            continue
+        if not _same(name, asked, applied[name]):
+            differences.append(f"{name}: asked {asked}, applied {applied[name]}")
+    flags = _difference_flags(differences)
+    if facts.is_unpinned or load.is_unpinned:
+        flags.append("unpinned")
+    return Verified(
+        applied=applied,
+        differences=tuple(differences),
+        mismatch=_mismatch(cell, row),
+        flags=tuple(flags),
+    )
+
+
+def _difference_flags(differences: list[str]) -> list[str]:
+    """The engine always clamps batches to the context, which is worth a word but no doubt."""
+    clamped = [d for d in differences if d.startswith(("n_batch:", "n_ubatch:"))]
+    flags = ["clamped"] if clamped else []
+    return flags + (["applied_differs"] if len(clamped) < len(differences) else [])
+
+
+def _mismatch(cell: Cell, row: Mapping[str, Any]) -> str | None:
+    asked = {"n_prompt": cell.test.n_prompt, "n_gen": cell.test.n_gen, "n_depth": cell.n_depth}
+    wrong = [f"{k} {row[k]} instead of {v}" for k, v in asked.items() if k in row and row[k] != v]
+    return f"the engine measured {', '.join(wrong)}" if wrong else None
+
+
+def _applied_by_row(row: Mapping[str, Any]) -> dict[str, Scalar]:
+    """Echoed fields under their canonical names, without those that only repeat a request."""
+    applied: dict[str, Scalar] = {}
+    for parameter in PARAMETERS:
+        value = row.get(parameter.name)
+        if value is None or value in _ECHO_ONLY_WHEN_AUTO.get(parameter.name, frozenset()):
+            continue
+        if parameter.name == "flash_attn":
+            value = _FLASH_WORDS.get(value, value)
+        elif parameter.kind == "bool":
+            value = bool(value)
+        applied[parameter.name] = value
+    if "load_mode" not in row:
+        applied |= _old_load_mode(row)
+    return applied
+
+
+def _old_load_mode(row: Mapping[str, Any]) -> dict[str, Scalar]:
+    """use_mmap and use_direct_io of builds before b10105, as a load mode."""
+    if row.get("use_direct_io"):
+        return {"load_mode": "dio"}
+    if "use_mmap" in row:
+        return {"load_mode": "mmap" if row["use_mmap"] else "none"}
+    return {}
+
+
+def _applied_by_log(facts: LogFacts, load: LogFacts, *, cpu_only: bool) -> dict[str, Scalar]:
+    """What the library's log knows better than the echo: clamped batches, resolved flash attention, load mode."""
+    found: dict[str, Scalar] = {}
+    if facts.n_batch is not None:
+        found["n_batch"] = facts.n_batch
+    if facts.n_ubatch is not None:
+        found["n_ubatch"] = facts.n_ubatch
+    if facts.flash_attn is not None:
+        found["flash_attn"] = facts.flash_attn
+    if load.load_mode not in {None, "auto"}:
+        found["load_mode"] = str(load.load_mode)
+    if load.n_layers_offloaded is not None:
+        found["n_gpu_layers"] = load.n_layers_offloaded
+    elif cpu_only:
+        found["n_gpu_layers"] = 0
+    return found
+
+
+def _same(name: str, asked: Scalar, applied: Scalar) -> bool:
+    if asked == "auto" or (name == "n_gpu_layers" and asked == -1):
+        return True  # any outcome is what was asked for; the applied column tells which
+    if name == "tensor_split":
+        return _shares(asked) == _shares(applied)
+    if name == "devices":
+        return str(asked).replace(",", "/") == str(applied)
+    if name == "cpu_mask":
+        return _mask(asked) == _mask(applied)
+    if name == "n_gpu_layers" and isinstance(asked, int) and isinstance(applied, int):
+        return asked == applied or applied < asked >= 99  # 99 is how people say "all"
+    return asked == applied
+
+
+def _shares(value: Scalar) -> list[float]:
+    parts = str(value).replace(",", "/").split("/")
+    try:
+        shares = [float(p) for p in parts]
+    except ValueError:
+        return []
+    while shares and shares[-1] == 0:
+        shares.pop()
+    return shares
+
+
+def _mask(value: Scalar) -> int | str:
+    try:
+        return int(str(value), 16)
+    except ValueError:
+        return str(value)
+
+
+def unknown_axes(names: Iterable[str]) -> list[str]:
+    """Axes that llama-bench has no flag for at all."""
+    return [name for name in names if name not in FLAGS]

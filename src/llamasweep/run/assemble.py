@@ -1,0 +1,367 @@
+"""From a group's log to attempts and samples: the one way, after a normal end and after a kill alike.
+
+Rows pair with cells by index; the cell that a failing process was at gets the failure with its reason; what comes
+after it is left for another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from llamasweep.engines.llama_bench import verify
+from llamasweep.engines.llama_bench_errors import Failure, explain
+from llamasweep.engines.llama_bench_output import LogReader, RowReader
+from llamasweep.results.records import Attempt, Phase, Sample, TelemetryFigures
+from llamasweep.results.summary import fold, leading_discards, summarise_rates
+from llamasweep.run import phases as phase_cut
+from llamasweep.run.group_log import GroupRecord
+from llamasweep.sweep.cell import Cell, Test
+from llamasweep.sweep.subjects import ModelSource
+
+TAIL_LINES = 30
+_TAIL_CHARS = 4000
+_WIDE_SPREAD_FRACTION = 0.05
+_BUSY_NEIGHBOUR_FRACTION = 0.10
+_FIRST_SLOW_FRACTION = 0.10
+_SCALED_MAD = 1.4826
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assembled:
+    """What a group's log amounts to.
+
+    attempts: rows that came, then the failed cell if there was one. samples: of the rows. failure: None after a clean
+    end, a kill of the runner or a stop. n_cells: asked for. next_index: first cell that has no attempt.
+    """
+
+    attempts: tuple[Attempt, ...]
+    samples: tuple[Sample, ...]
+    failure: Failure | None
+    n_cells: int
+    next_index: int
+
+
+def assemble(record: GroupRecord, *, absent: Mapping[str, str] | None = None) -> Assembled:
+    """absent: telemetry source -> why it is not there."""
+    cells = record.description["cells"]
+    reader = LogReader()
+    for line in record.stderr_lines:
+        reader.feed(line)
+    rows = _rows(record)[: len(cells)]
+    samples_ns = {i: row["samples_ns"] for i, row in enumerate(rows)}
+    start_ns = int(record.description["start_ns"])
+    spans = phase_cut.cut(record.events, record.end.get("start_ns", start_ns), samples_ns)
+    arrivals = {t.event.cell_index: t.time_ns for t in record.events if t.event.kind == "row"}
+    starts = {t.event.cell_index: t.time_ns for t in record.events if t.event.step == "starting"}
+    attempts: list[Attempt] = []
+    samples: list[Sample] = []
+    for index, row in enumerate(rows):
+        context = _RowContext(
+            record=record,
+            index=index,
+            row=row,
+            reader=reader,
+            spans=spans,
+            started_ns=starts.get(index),
+            arrived_ns=arrivals.get(index),
+            absent=absent or {},
+        )
+        attempt, kept = _measured(context)
+        attempts.append(attempt)
+        samples += kept
+    failure = _failure(record, len(rows), len(cells))
+    if failure is not None and len(rows) < len(cells):
+        attempts += _failed(record, len(rows), failure, starts)
+    return Assembled(
+        attempts=tuple(attempts),
+        samples=tuple(samples),
+        failure=failure,
+        n_cells=len(cells),
+        next_index=len(attempts),
+    )
+
+
+def _rows(record: GroupRecord) -> list[dict[str, Any]]:
+    reader = RowReader()
+    events = (reader.feed(line) for line in record.stdout_lines)
+    return [e.row for e in events if e is not None and e.kind == "row" and e.row is not None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _RowContext:
+    record: GroupRecord
+    index: int
+    row: Mapping[str, Any]
+    reader: LogReader
+    spans: Sequence[Phase]
+    started_ns: int | None
+    arrived_ns: int | None
+    absent: Mapping[str, str]
+
+
+def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
+    description = c.record.description
+    cell = read_cell(description["cells"][c.index], description)
+    base = _base(c.record, c.index)
+    verified = verify(
+        cell, c.row, c.reader.facts(c.index), c.reader.load, cpu_only=bool(description["cpu_only"])
+    )
+    if verified.mismatch is not None:
+        failure = Failure(status="failed", kind="row_mismatch", message=verified.mismatch)
+        return replace(base, **_failure_fields(c.record, failure)), []
+    n_tokens = cell.test.n_prompt + cell.test.n_gen
+    durations_ns: list[int] = list(c.row["samples_ns"])
+    rates = [n_tokens * 1e9 / ns for ns in durations_ns]
+    n_discarded = leading_discards(rates, description["discard"])
+    kept = rates[n_discarded:]
+    summary = summarise_rates(kept)
+    telemetry, reasons = _telemetry(c, n_tokens * len(kept), n_discarded)
+    load = c.reader.load
+    flags = [*verified.flags, *_rate_flags(rates, kept), *_telemetry_flags(telemetry)]
+    attempt = replace(
+        base,
+        status="ok",
+        **_engine_facts(c.row),
+        **_times(c),
+        applied=dict(verified.applied),
+        n_ctx_applied=c.reader.facts(c.index).n_ctx,
+        n_gpu_layers_offloaded=load.n_layers_offloaded,
+        n_samples=len(kept),
+        n_discarded=n_discarded,
+        median_tps=summary.median_tps,
+        mean_tps=summary.mean_tps,
+        sample_std_tps=summary.sample_std_tps,
+        mad_tps=summary.mad_tps,
+        min_tps=summary.min_tps,
+        max_tps=summary.max_tps,
+        engine_mean_tps=_number(c.row.get("avg_ts")),
+        flags=tuple(dict.fromkeys([*base.flags, *flags])),
+        differences=verified.differences,
+        reasons=reasons,
+        telemetry=telemetry,
+        **_pencil(description, cell.test, summary.median_tps),
+    )
+    return attempt, _samples(c, attempt, n_tokens, n_discarded)
+
+
+def _samples(c: _RowContext, attempt: Attempt, n_tokens: int, n_discarded: int) -> list[Sample]:
+    starts = {
+        p.repetition_index: p.start_ns
+        for p in c.spans
+        if p.kind == "repetition" and p.cell_index == c.index
+    }
+    return [
+        Sample(
+            attempt_id=attempt.attempt_id,
+            cell_id=attempt.cell_id,
+            repetition_index=i,
+            n_tokens=n_tokens,
+            duration_ns=ns,
+            tps=n_tokens * 1e9 / ns,
+            is_discarded=i < n_discarded,
+            started_at=_utc(starts.get(i)),
+        )
+        for i, ns in enumerate(c.row["samples_ns"])
+    ]
+
+
+def _times(c: _RowContext) -> dict[str, Any]:
+    load = next((p for p in c.spans if p.kind == "load"), None)
+    load_s = None
+    if load is not None and load.end_ns is not None:
+        load_s = (load.end_ns - load.start_ns) / 1e9
+    return {
+        "started_at": _utc(c.started_ns),
+        "finished_at": _utc(c.arrived_ns),
+        "load_s": load_s,
+        "depth_s": phase_cut.depth_s(c.spans, c.index),
+    }
+
+
+def _telemetry(
+    c: _RowContext, n_tokens: int, n_discarded: int
+) -> tuple[TelemetryFigures | None, dict[str, str]]:
+    if c.record.description["telemetry_interval_s"] is None:
+        return None, {"telemetry": "telemetry was switched off in the sweep"}
+    span = phase_cut.measured_span(c.spans, c.index, n_discarded)
+    if span is None:
+        return None, {"telemetry": "no progress lines tell when the test ran"}
+    return fold(
+        c.record.readings,
+        start_ns=span[0],
+        end_ns=span[1],
+        n_tokens=n_tokens,
+        n_cores=c.record.description["n_cores"],
+        interval_s=c.record.description["telemetry_interval_s"],
+        absent=c.absent,
+    )
+
+
+def _rate_flags(rates: Sequence[float], kept: Sequence[float]) -> list[str]:
+    flags = []
+    summary = summarise_rates(kept)
+    if summary.mad_tps is not None and summary.median_tps and len(kept) >= 3:
+        if _SCALED_MAD * summary.mad_tps > _WIDE_SPREAD_FRACTION * summary.median_tps:
+            flags.append("wide_spread")
+        if len(rates) == len(kept) and rates[0] < (1 - _FIRST_SLOW_FRACTION) * summary.median_tps:
+            flags.append("first_sample_slow")
+    return flags
+
+
+def _telemetry_flags(telemetry: TelemetryFigures | None) -> list[str]:
+    if telemetry is None:
+        return []
+    flags = []
+    if (
+        telemetry.cpu_use_other_fraction is not None
+        and telemetry.cpu_use_other_fraction > _BUSY_NEIGHBOUR_FRACTION
+    ):
+        flags.append("busy_neighbour")
+    if telemetry.throttled_fraction:
+        flags.append("throttled")
+    if telemetry.n_major_faults and telemetry.disk_read_bytes:
+        flags.append("paged_from_disk")
+    return flags
+
+
+def _pencil(description: Mapping[str, Any], test: Test, median_tps: float | None) -> dict[str, Any]:
+    """Pencil ceiling of tg: bandwidth / model size (ceilings page, section 2)."""
+    bandwidth, size = (
+        description.get("bandwidth_bytes_per_s"),
+        description["common"].get("model_size_bytes"),
+    )
+    if test.kind != "tg" or not bandwidth or not size:
+        return {}
+    ceiling_tps = bandwidth / size
+    return {
+        "pencil_bandwidth_bytes_per_s": bandwidth,
+        "pencil_bandwidth_source": description.get("bandwidth_source"),
+        "pencil_ceiling_tps": ceiling_tps,
+        "pencil_fraction": None if median_tps is None else median_tps / ceiling_tps,
+    }
+
+
+_ENGINE_TEXT = {
+    "cpu_name": "cpu_info",
+    "gpu_name": "gpu_info",
+    "build_backends": "backends",
+    "model_type": "model_type",
+}
+
+
+def _engine_facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What the engine says of itself; 0 and "unknown" mean that it does not know."""
+    facts: dict[str, Any] = {}
+    for column, key in _ENGINE_TEXT.items():
+        if isinstance(row.get(key), str) and row[key]:
+            facts[column] = row[key]
+    if row.get("build_number"):
+        facts["build_number"] = row["build_number"]
+    if row.get("build_commit") not in {None, "", "unknown"}:
+        facts["build_commit"] = row["build_commit"]
+    return facts
+
+
+def _failure(record: GroupRecord, n_rows: int, n_cells: int) -> Failure | None:
+    """Why there are fewer rows than cells; None where nobody failed (all there, stopped, or the runner was killed)."""
+    if record.ending is None or record.end.get("reason") == "stopped":
+        return None
+    if record.end.get("reason") == "timeout":
+        return Failure(status="timeout", kind="hang", message=str(record.end.get("message")))
+    if record.end.get("reason") == "garbage":
+        return Failure(
+            status="failed", kind="garbage_output", message=str(record.end.get("message"))
+        )
+    if n_rows >= n_cells:
+        return None
+    found = explain(
+        exit_code=record.ending.exit_code,
+        exit_signal=record.ending.exit_signal,
+        stderr_lines=record.stderr_lines[-TAIL_LINES:],
+        was_oom_killed=bool(record.end.get("was_oom_killed")),
+    )
+    if found is not None:
+        return found
+    garbage = [line for line in record.stdout_lines if line.strip() and not line.startswith(b"{")]
+    if garbage:
+        shown = garbage[0][:120].decode("utf-8", "replace")
+        return Failure(
+            status="failed", kind="garbage_output", message=f"stdout holds no result but {shown!r}"
+        )
+    return Failure(
+        status="failed",
+        kind="too_few_rows",
+        message=f"the engine ended well but gave {n_rows} of {n_cells} results",
+    )
+
+
+def _failed(
+    record: GroupRecord, index: int, failure: Failure, starts: Mapping[int | None, int]
+) -> list[Attempt]:
+    """The cell that the process was at; all that are left if none of them can do better."""
+    n_cells = len(record.description["cells"])
+    last = n_cells if failure.reach in {"load", "call"} else index + 1
+    return [
+        replace(
+            _base(record, i),
+            **_failure_fields(record, failure),
+            started_at=_utc(starts.get(i)),
+            finished_at=_utc(record.end.get("end_ns")),
+        )
+        for i in range(index, last)
+    ]
+
+
+def _failure_fields(record: GroupRecord, failure: Failure) -> dict[str, Any]:
+    tail = "\n".join(record.stderr_lines[-TAIL_LINES:])[-_TAIL_CHARS:]
+    ending = record.ending
+    return {
+        "status": failure.status,
+        "error_kind": failure.kind,
+        "error_message": failure.message,
+        "exit_code": ending.exit_code if ending else None,
+        "exit_signal": ending.exit_signal if ending else None,
+        "stderr_tail": tail or None,
+    }
+
+
+def _base(record: GroupRecord, index: int) -> Attempt:
+    """Identity of one attempt, as written down before the engine started."""
+    description, cell = record.description, record.description["cells"][index]
+    test = Test(n_prompt=cell["n_prompt"], n_gen=cell["n_gen"])
+    return Attempt(
+        **description["common"],
+        attempt_id=f"{record.log_id}-{index:04d}",
+        cell_id=cell["cell_id"],
+        attempt_index=cell["attempt_index"],
+        status="failed",
+        log_path=f"logs/{record.log_id}.jsonl",
+        test_kind=test.kind,
+        test_label=test.label,
+        n_prompt=test.n_prompt,
+        n_gen=test.n_gen,
+        n_depth=int(cell["requested"].get("n_depth", 0)),
+        requested=dict(cell["requested"]),
+        flags=tuple(description["flags"]),
+    )
+
+
+def read_cell(cell: Mapping[str, Any], description: Mapping[str, Any]) -> Cell:
+    """The cell as written in the log."""
+    return Cell(
+        model=ModelSource(label=description["common"]["model_label"]),
+        test=Test(n_prompt=cell["n_prompt"], n_gen=cell["n_gen"]),
+        params=tuple(cell["requested"].items()),
+        engine=description["common"]["engine"],
+    )
+
+
+def _utc(time_ns: int | None) -> datetime | None:
+    return None if time_ns is None else datetime.fromtimestamp(time_ns / 1e9, tz=UTC)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

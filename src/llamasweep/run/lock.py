@@ -1,0 +1,104 @@
+"""One sweep at a time per machine: a lock whose owner and engine are written in it.
+
+The kernel drops the lock when its owner dies, so a stale one cannot hold anybody up; what a dead owner wrote tells
+which engine may have outlived it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from llamasweep.cache import cache_root
+from llamasweep.errors import LockedError
+from llamasweep.run.process import end_orphan
+
+
+def lock_path() -> Path:
+    """One file per user of the machine."""
+    return cache_root() / "sweep.lock"
+
+
+class SweepLock:
+    """Context manager. `orphan_ended` tells whether an engine of a dead runner was found and ended."""
+
+    def __init__(self, run_id: str, *, path: Path | None = None) -> None:
+        self._path = path or lock_path()
+        self._run_id = run_id
+        self._file: IO[str] | None = None
+        self.orphan_ended = False
+
+    def __enter__(self) -> SweepLock:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._path.open("a+", encoding="utf-8")
+        if not _try_lock(self._file):
+            owner = _read(self._file)
+            self._file.close()
+            raise LockedError(
+                f"another sweep is measuring on this machine (process {owner.get('pid', 'unknown')}, "
+                f"run {owner.get('run_id', 'unknown')})",
+                hint="Wait for it, or look at it with `llamasweep status`; two sweeps at once would spoil both.",
+            )
+        left = _read(self._file).get("engine")
+        if (
+            isinstance(left, dict)
+            and isinstance(left.get("pid"), int)
+            and left.get("started_at_s") is not None
+        ):
+            self.orphan_ended = end_orphan(left["pid"], float(left["started_at_s"]))
+        self._write(engine=None)
+        return self
+
+    def name_engine(self, pid: int | None, started_at_s: float | None) -> None:
+        """Write down which engine runs now; None when there is none."""
+        self._write(engine=None if pid is None else {"pid": pid, "started_at_s": started_at_s})
+
+    def _write(self, *, engine: dict[str, Any] | None) -> None:
+        assert self._file is not None  # noqa: S101
+        self._file.seek(0)
+        self._file.truncate()
+        json.dump({"pid": os.getpid(), "run_id": self._run_id, "engine": engine}, self._file)
+        self._file.flush()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.seek(0)
+                self._file.truncate()
+            self._file.close()
+            self._file = None
+
+
+def _read(file: IO[str]) -> dict[str, Any]:
+    try:
+        file.seek(0)
+        content = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt  # noqa: PLC0415
+
+            file.seek(1 << 20)  # a byte that nobody writes, so that the content stays readable
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415
+
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

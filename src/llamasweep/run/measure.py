@@ -1,0 +1,214 @@
+"""One group measured: described in the log, run, read back, written to Parquet."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from llamasweep.engines.base import Call
+from llamasweep.engines.llama_bench import CallOptions, describe
+from llamasweep.engines.llama_bench_flags import is_cpu_only
+from llamasweep.run.alias import plain_path
+from llamasweep.run.assemble import Assembled, assemble
+from llamasweep.run.group_log import GroupLog, GroupRecord, read_group_log
+from llamasweep.run.group_run import Command, OnEvent, Outcome, Stop, run_group
+from llamasweep.run.memory_kills import oom_kill_count
+from llamasweep.run.process import EngineProcess, clean_environment
+from llamasweep.run.secrets import hide_in_argv, hide_in_environment
+from llamasweep.run.session import Session
+from llamasweep.run.timeouts import Expected
+from llamasweep.sweep.cell import Cell, Group, cell_id
+from llamasweep.sweep.spec import SweepSpec
+from llamasweep.telemetry.sampler import Sampler, SamplerCost
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """What stays the same for every group of a run.
+
+    machine: facts as in run.json. bandwidth_bytes_per_s: for the pencil ceiling, None = no ceiling. absent:
+    telemetry source -> why it is not there.
+    """
+
+    spec: SweepSpec
+    machine: Mapping[str, Any]
+    n_cores: int
+    bandwidth_bytes_per_s: float | None
+    bandwidth_source: str | None
+    sampler: Sampler | None
+    absent: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """A group that was run. outcome: how the process went. found: what its log amounts to. call: as it was started."""
+
+    outcome: Outcome
+    found: Assembled
+    call: Call
+    record: GroupRecord
+    sampler_cost: SamplerCost | None
+
+
+def measure(
+    group: Group,
+    session: Session,
+    bench: Bench,
+    *,
+    stop: Stop,
+    expected: Callable[[Cell], Expected],
+    flags: Sequence[str],
+    on_start: Callable[[EngineProcess], None],
+    on_event: OnEvent,
+) -> Measured:
+    """Run one engine process and write what it gave. Raises OSError or StoreError where the disk refuses."""
+    log_id = session.next_log_id(group.group_id)
+    with tempfile.TemporaryDirectory(prefix="llamasweep-") as scratch:
+        folder = Path(scratch)
+        call = describe(group, call_options(group, bench.spec, folder / "models"))
+        work = folder / "empty"  # old builds scan their working folder for plug-ins
+        work.mkdir()
+        command = Command(
+            argv=call.argv,
+            env=clean_environment(call.env),
+            cwd=work,
+            address_space_bytes=bench.spec.address_space_limit_bytes,
+        )
+        description = group_description(group, call, session, bench, flags)
+        with GroupLog(session.store.logs_dir, log_id, description) as log:
+            kills_before = oom_kill_count()
+            outcome = run_group(
+                command,
+                log,
+                expected=[expected(cell) for cell in call.expected],
+                timeout_s=bench.spec.timeout_s,
+                stop=stop,
+                sampling=bench.sampler,
+                on_start=on_start,
+                on_event=on_event,
+            )
+            cost = (
+                bench.sampler.stop()
+                if bench.sampler is not None and bench.sampler.is_running
+                else None
+            )
+            if bench.sampler is not None:
+                log.readings(bench.sampler.drain())
+    record = read_group_log(session.store.logs_dir, log_id)
+    assert record is not None  # noqa: S101  (written above)
+    if _was_oom_killed(kills_before):
+        record = replace(record, end={**record.end, "was_oom_killed": True})
+    found = assemble(record, absent=bench.absent)
+    session.add_group(_group_entry(group, record, outcome, cost))
+    session.commit(record, found)
+    return Measured(outcome=outcome, found=found, call=call, record=record, sampler_cost=cost)
+
+
+def call_options(group: Group, spec: SweepSpec, links: Path) -> CallOptions:
+    """links: folder for plain names of models whose own would break the command line."""
+    path = Path(group.model.source.path or "")
+    return CallOptions(
+        model_path=plain_path(path, links, "model"),
+        n_reps=spec.repetitions,
+        warmup=spec.warmup,
+        extra_args=spec.extra_args,
+        env=spec.env,
+    )
+
+
+def _was_oom_killed(kills_before: int | None) -> bool:
+    kills_after = oom_kill_count()
+    return kills_before is not None and kills_after is not None and kills_after > kills_before
+
+
+def group_description(
+    group: Group, call: Call, session: Session, bench: Bench, flags: Sequence[str]
+) -> dict[str, Any]:
+    """Everything that the rows of this group need to be made later, from this file alone."""
+    home = os.path.expanduser("~")  # noqa: PTH111
+    return {
+        "common": common_columns(group, session, bench),
+        "argv": hide_in_argv(call.argv, home),
+        "env": hide_in_environment(call.env),
+        "cells": [describe_cell(cell, group, session) for cell in call.expected],
+        "cpu_only": is_cpu_only(group.build),
+        "discard": bench.spec.discard,
+        "telemetry_interval_s": bench.spec.telemetry_interval_s
+        if bench.sampler is not None
+        else None,
+        "n_cores": bench.n_cores,
+        "bandwidth_bytes_per_s": bench.bandwidth_bytes_per_s,
+        "bandwidth_source": bench.bandwidth_source,
+        "flags": list(flags),
+        "start_ns": time.time_ns(),
+    }
+
+
+def describe_cell(cell: Cell, group: Group, session: Session) -> dict[str, Any]:
+    """One cell as the log and rows without an engine need it."""
+    identity = cell_id(cell, group.model.identity)
+    key = (identity, group.build.content_hash, group.round_index)
+    return {
+        "cell_id": identity,
+        "n_prompt": cell.test.n_prompt,
+        "n_gen": cell.test.n_gen,
+        "requested": dict(cell.params),
+        "attempt_index": session.n_tries(key),
+    }
+
+
+def common_columns(group: Group, session: Session, bench: Bench) -> dict[str, Any]:
+    """Columns of `Attempt` that are the same for every cell of a group."""
+    model, build, facts = group.model, group.build, group.model.facts
+    quality = model.source.quality
+    return {
+        "run_id": session.info.run_id,
+        "group_id": group.group_id,
+        "round_index": group.round_index,
+        "sweep_name": session.info.sweep_name,
+        "engine": bench.spec.engine,
+        "build_label": build.label,
+        "build_number": build.number,
+        "build_commit": build.commit,
+        "build_hash": build.content_hash,
+        "build_backends": ",".join(build.backends) if build.backends else None,
+        "machine_fingerprint": bench.machine.get("fingerprint"),
+        "model_label": model.source.label,
+        "model_hash": model.content_hash,
+        "model_file": Path(model.source.path).name if model.source.path else None,
+        "model_arch": facts.arch if facts else None,
+        "model_quant": facts.quant_short if facts else None,
+        "model_size_bytes": facts.size_bytes if facts else None,
+        "model_n_params": facts.n_params if facts else None,
+        "model_bits_per_weight": facts.bits_per_weight if facts else None,
+        "model_is_synthetic": facts.is_synthetic if facts else None,
+        "quality_metric": quality.metric if quality else None,
+        "quality_value": quality.value if quality else None,
+        "quality_source": quality.source if quality else None,
+        "n_reps_requested": bench.spec.repetitions,
+    }
+
+
+def _group_entry(
+    group: Group, record: GroupRecord, outcome: Outcome, cost: SamplerCost | None
+) -> dict[str, Any]:
+    return {
+        "group_id": group.group_id,
+        "log_id": record.log_id,
+        "argv": record.description["argv"],
+        "env": record.description["env"],
+        "n_cells": len(record.description["cells"]),
+        "exit_code": outcome.ending.exit_code,
+        "exit_signal": outcome.ending.exit_signal,
+        "reason": outcome.reason,
+        "start_ns": outcome.start_ns,
+        "end_ns": outcome.end_ns,
+        "processes_left_behind": outcome.leftovers,
+        "sampler_cpu_s": cost.cpu_s if cost else None,
+        "sampler_wall_s": cost.wall_s if cost else None,
+    }

@@ -1,0 +1,147 @@
+"""From what a sweep names to what is there: model files with their facts, builds with their flags.
+
+The room that looks at the disk before anything runs. A model that cannot be read becomes a `Model` with a problem, never an
+exception: its cells are rows with that reason.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from llamasweep.builds.registry import Registry
+from llamasweep.errors import LlamasweepError, ModelFileError
+from llamasweep.gguf import header, shapes, synth
+from llamasweep.gguf.facts import facts_from
+from llamasweep.sweep.sources import labelled, source_templates
+from llamasweep.sweep.spec import SweepSpec
+from llamasweep.sweep.subjects import Build, Model, ModelSource
+
+_VARIABLE = re.compile(r"\$(\w+|\{\w+\})|%\w+%")
+_LATER_SHARD = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$")
+_NOT_A_MODEL = ("mmproj-", "mtp-")
+MAX_GLOB_FILES = 10_000
+
+OnSynth = Callable[[str, int, int], None]
+"""(label, bytes written, bytes in all) while a model is generated."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subjects:
+    """What will be measured. models: per source, in the order of the sweep."""
+
+    models: dict[ModelSource, Model]
+    builds: tuple[Build, ...]
+
+
+def resolve(
+    spec: SweepSpec,
+    *,
+    registry: Registry,
+    build_names: Sequence[str] = (),
+    generate: bool,
+    on_synth: OnSynth | None = None,
+) -> Subjects:
+    """Look at every model and build that the sweep names.
+
+    build_names: instead of the sweep's own. generate: write synthetic models that are missing (a plan only counts them). Raises
+    EngineNotFoundError or BuildError where a build is missing, UsageError where names clash.
+    """
+    names = tuple(build_names) or spec.builds
+    builds = tuple(registry.get(name) for name in names) if names else (registry.default(),)
+    distinct = tuple({b.content_hash: b for b in builds}.values())
+    models = {
+        source: _model(source, generate=generate, on_synth=on_synth)
+        for source in model_sources(spec)
+    }
+    return Subjects(models=models, builds=distinct)
+
+
+def model_sources(spec: SweepSpec) -> list[ModelSource]:
+    """One source per file that the sweep names; relative paths start at the current directory, as with make."""
+    found: list[ModelSource] = []
+    for entry in spec.models:
+        for source in source_templates(entry):
+            if source.synth is not None:
+                quant = source.quant_asked or synth.DEFAULT_QUANT
+                label = source.label if source.quant_asked else f"{source.label} {quant}"
+                found.append(replace(source, quant_asked=quant, label=label))
+            else:
+                is_pattern = entry.glob is not None
+                found += [
+                    replace(source, path=p)
+                    for p in _paths(source.path or "", is_pattern=is_pattern)
+                ]
+    return labelled(list(dict.fromkeys(found)))
+
+
+def _paths(written: str, *, is_pattern: bool) -> list[str]:
+    expanded = _expand(written)
+    if not is_pattern:
+        return [expanded]
+    matches = sorted(glob.glob(expanded, recursive=True))[:MAX_GLOB_FILES]
+    models = [m for m in matches if Path(m).is_file() and _is_model_name(Path(m).name)]
+    return models or [expanded]  # nothing there: one source whose problem says so
+
+
+def _is_model_name(name: str) -> bool:
+    return not name.startswith(_NOT_A_MODEL) and not _LATER_SHARD.search(name)
+
+
+def _expand(text: str) -> str:
+    """`~` and environment variables; the result is absolute and keeps links as they are."""
+    path = os.path.expandvars(os.path.expanduser(text))  # noqa: PTH111  (a ~ in the middle of a glob is none)
+    return os.path.abspath(path)  # noqa: PTH100  (resolve() would follow links and lose the shards' names)
+
+
+def _model(source: ModelSource, *, generate: bool, on_synth: OnSynth | None) -> Model:
+    try:
+        if source.synth is not None:
+            return _synthetic(source, generate=generate, on_synth=on_synth)
+        return _from_file(source, Path(source.path or ""))
+    except LlamasweepError as problem:
+        return Model(source=source, content_hash=None, facts=None, problem=problem.message)
+    except OSError as problem:
+        return Model(
+            source=source, content_hash=None, facts=None, problem=problem.strerror or str(problem)
+        )
+
+
+def _from_file(source: ModelSource, path: Path) -> Model:
+    if not path.exists():
+        if left := _VARIABLE.search(str(path)):
+            raise ModelFileError(
+                f"the variable {left[0]} in the path of {source.label!r} is not set"
+            )
+        raise ModelFileError(
+            "no such file" if "*" not in str(path) else "no file matches the pattern"
+        )
+    return Model(
+        source=source,
+        content_hash=header.content_hash(path),
+        facts=header.read_model(path),
+        n_file_bytes=header.n_file_bytes(path),
+    )
+
+
+def _synthetic(source: ModelSource, *, generate: bool, on_synth: OnSynth | None) -> Model:
+    shape, quant = source.synth or "", source.quant_asked or synth.DEFAULT_QUANT
+    path = synth.cached_path(shape, quant)
+    if generate or path.exists():
+
+        def tell(n_done: int, n_all: int) -> None:
+            if on_synth is not None:
+                on_synth(source.label, n_done, n_all)
+
+        path = synth.cached_model(shape, quant, on_progress=tell)
+        return _from_file(replace(source, path=str(path)), path)
+    facts = facts_from(
+        shapes.planned_metadata(shape, quant),
+        shapes.planned_tensors(shape, quant),
+        array_lengths={},
+    )
+    return Model(source=source, content_hash=None, facts=facts, n_file_bytes=facts.size_bytes)
