@@ -1,0 +1,198 @@
+"""Charts as data: views in, Vega-Lite specifications out. Draws nothing and knows no file.
+
+Colours are fixed words of the light page (PALETTE); the style sheet gives each its value in the other theme. Every mark
+carries a sentence for screen readers and tooltips. Names from outside stand in `data`, never in an expression or a field
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llamasweep.report import figures
+from llamasweep.report.marks import (
+    PALETTE,
+    ROW_HEIGHT,
+    Spec,
+    ceiling_layers,
+    end_label_layer,
+    framed,
+    line_layer,
+    point_layer,
+    range_layer,
+    speed,
+)
+from llamasweep.report.names import axis_title, shown
+from llamasweep.report.panels import MAX_DOTS, Panel
+from llamasweep.report.rows import Row
+
+
+def rates_chart(rows: Sequence[Row], labels: Sequence[str]) -> Spec:
+    """Bars of one kind of test, one per row, with range, repetitions and the pencil ceiling as an ink tick."""
+    kind = rows[0].kind
+    values = [_bar(row, label) for row, label in zip(rows, labels, strict=True)]
+    names = [value["name"] for value in values]
+    position: Spec = {"field": "name", "type": "nominal", "sort": names, "title": None}
+    position["axis"] = {"labelLimit": 150, "ticks": False, "domain": False, "labelPadding": 6}
+    layers: list[Spec] = [
+        {
+            "mark": {"type": "bar", "height": 12, "color": PALETTE[kind], "opacity": 0.85},
+            "encoding": {"x": speed("median"), "description": {"field": "words"}},
+        },
+        range_layer("x"),
+        *_dot_layers([row for row in rows if row.rates], values, "x"),
+        {
+            "transform": [{"filter": "isValid(datum.ceiling)"}],
+            "mark": {
+                "type": "tick",
+                "color": PALETTE["ink"],
+                "thickness": 2,
+                "size": 22,
+                "opacity": 1,
+            },
+            "encoding": {"x": speed("ceiling"), "description": {"field": "ceiling_words"}},
+        },
+        {
+            "mark": {
+                "type": "text",
+                "aria": False,
+                "align": "left",
+                "dx": 7,
+                "color": PALETTE["ink"],
+                "fontSize": 13,
+            },
+            "encoding": {"x": speed("label_x"), "text": {"field": "label"}},
+        },
+    ]
+    for layer in layers:
+        layer["encoding"]["y"] = position
+    return framed(values, layers, height=ROW_HEIGHT * len(rows), config={"axisY": {"grid": False}})
+
+
+def panel_chart(panel: Panel) -> Spec:
+    """Speed along one axis: lines for numbers, points for words; series by shape and dash, named at their ends."""
+    values = [value for index, series in enumerate(panel.series) for value in _line(index, panel)]
+    xs = sorted({value["x"] for value in values}) if panel.is_numeric else _order(values)
+    x: Spec = {"field": "x", "type": "quantitative" if panel.is_numeric else "nominal"}
+    x["title"] = axis_title(panel.axis)
+    x["axis"] = {"grid": False, "labelOverlap": "greedy", "labelFlush": False, "labelAngle": 0}
+    if panel.is_numeric:
+        x["axis"]["values"] = xs
+        x["scale"] = {
+            "domain": [0 if panel.axis == "n_depth" else min(xs), max(xs)],
+            "nice": False,
+            "padding": 8,
+        }
+    else:
+        x["sort"] = xs
+        x["scale"] = {"type": "point", "padding": 0.5}
+    layers = [
+        line_layer(panel),
+        range_layer("y"),
+        *_dot_layers([p.row for s in panel.series for p in s.points], values, "y"),
+        point_layer(panel),
+        *ceiling_layers(panel),
+    ]
+    for layer in layers:
+        layer["encoding"].setdefault("x", x)
+    layers.append(end_label_layer(values))
+    return framed(values, layers, height=210, config={"axisX": {"grid": False}}, right=112)
+
+
+def _figures_of(row: Row) -> Spec:
+    """What every mark of a row carries."""
+    rates = row.rates
+    if rates is None:
+        return {}
+    has_range = rates.n_kept > 1 and rates.low is not None and rates.high is not None
+    return {
+        "median": rates.median,
+        "low": rates.low if has_range else None,
+        "high": rates.high if has_range else None,
+        "words": row_words(row),
+    }
+
+
+def row_words(row: Row) -> str:
+    """The sentence of a mark: identity, median, range, n, share of the ceiling, log."""
+    rates = row.rates
+    if rates is None:
+        return f"{shown(row.subject)}, {row.test}: not measured"
+    text = f"{shown(row.subject)}, {row.test}"
+    if row.attempt.n_depth:
+        text += f" at depth {row.attempt.n_depth}"
+    text += f": median {figures.rate(rates.median)}"
+    if rates.n_kept > 1 and rates.low is not None and rates.high is not None:
+        text += f", {figures.number(rates.low)} to {figures.number(rates.high)}"
+    text += f", n = {rates.n_kept}"
+    if row.pencil_fraction.value is not None:
+        text += f", {figures.percent(row.pencil_fraction.value)} of the pencil ceiling"
+    if row.attempt.log_path:
+        text += f"; log {shown(row.attempt.log_path, 60)}"
+    return text
+
+
+def _bar(row: Row, label: str) -> Spec:
+    rates = row.rates
+    median = rates.median if rates else 0.0
+    value = _figures_of(row)
+    ceiling = row.pencil_ceiling.value
+    top = max(median, (rates.high if rates else None) or 0.0)
+    # A ceiling close behind the bar's end would run through the figure, so the figure steps behind it.
+    if ceiling is not None and top <= ceiling < top * 1.6:
+        top = ceiling
+    return value | {
+        "name": shown(label, 48),
+        "ceiling": ceiling,
+        "ceiling_words": f"pencil ceiling {figures.rate(ceiling)}" if ceiling is not None else "",
+        "label_x": top,
+        "label": figures.number(median),
+        "kept": list(rates.kept) if rates else [],
+    }
+
+
+def _line(index: int, panel: Panel) -> list[Spec]:
+    series = panel.series[index]
+    return [
+        _figures_of(point.row)
+        | {
+            "x": point.x,
+            "series": str(index),
+            "is_last": point is series.points[-1],
+            "label": shown(series.label, 40),
+            "kept": list(point.row.rates.kept) if point.row.rates else [],
+        }
+        for point in series.points
+    ]
+
+
+def _order(values: Sequence[Spec]) -> list[str]:
+    return list(dict.fromkeys(value["x"] for value in values))
+
+
+def _dot_layers(rows: Sequence[Row], values: list[Spec], along: str) -> list[Spec]:
+    """One dot per kept repetition, where there is room for them."""
+    if not has_dots(rows):
+        for value in values:
+            value.pop("kept", None)
+        return []
+    return [
+        {
+            "transform": [{"flatten": ["kept"]}],
+            "mark": {
+                "type": "point",
+                "shape": "circle",
+                "aria": False,
+                "size": 9,
+                "filled": True,
+                "color": PALETTE["ink"],
+                "opacity": 0.55,
+            },
+            "encoding": {along: speed("kept")},
+        }
+    ]
+
+
+def has_dots(rows: Sequence[Row]) -> bool:
+    """Whether a chart of these rows draws its repetitions one by one."""
+    return 0 < sum(len(row.rates.kept) for row in rows if row.rates) <= MAX_DOTS

@@ -1,0 +1,289 @@
+"""Sentences made from the data: the title of the page, what it found, and the title of each panel.
+
+A difference is said to exist only where the ranges of the kept repetitions do not overlap and the medians differ by more
+than 3 %; with fewer than two repetitions nothing is said of differences. No sentence praises.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from llamasweep.report import figures
+from llamasweep.report.flags import NOISY
+from llamasweep.report.names import axis_word, shown, value_word
+from llamasweep.report.panels import Panel, Point, Series
+from llamasweep.report.rows import Row, varying
+from llamasweep.report.strips import representative
+from llamasweep.results.records import FAILED_STATUSES
+
+SAME_WITHIN = 0.03
+"""Medians closer than this are treated as the same speed (the report's choice; the samples stay visible)."""
+
+Verdict = Literal["faster", "slower", "same", "undecided"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One sentence and the part of the page that shows it (an id, without #)."""
+
+    text: str
+    link: str
+
+
+def compare(a: Row, b: Row) -> Verdict:
+    """How a stands to b. Undecided: a large difference within the spread, or too few repetitions to see one."""
+    if a.rates is None or b.rates is None:
+        return "undecided"
+    ratio = a.rates.median / b.rates.median
+    if 1 / (1 + SAME_WITHIN) <= ratio <= 1 + SAME_WITHIN:
+        return "same"
+    lows_highs = (a.rates.low, a.rates.high, b.rates.low, b.rates.high)
+    if min(a.rates.n_kept, b.rates.n_kept) < 2 or any(value is None for value in lows_highs):
+        return "undecided"
+    a_low, a_high, b_low, b_high = (float(value or 0.0) for value in lows_highs)
+    if a_low > b_high:
+        return "faster"
+    if a_high < b_low:
+        return "slower"
+    return "undecided"
+
+
+def headline(rows: Sequence[Row], where: str) -> str:
+    """The title: what was measured on what, with its speed and its share of the pencil ceiling."""
+    measured = [row for row in rows if row.rates is not None]
+    if not measured:
+        return f"Nothing could be measured on {where}: {outcome_words(rows) or 'no cell was tried'}"
+    tg = shallowest(representative(measured, "tg"))
+    pp = shallowest(representative(measured, "pp"))
+    best_tg = max(tg, key=median, default=None)
+    best_pp = max(pp, key=median, default=None)
+    best = best_tg or best_pp or max(measured, key=median)
+    subjects = {row.subject for row in measured}
+    parts: list[str] = []
+    if best_tg is not None:
+        parts.append(f"{figures.number(median(best_tg))} tokens a second written" + _share(best_tg))
+    same_subject = [row for row in pp if row.subject == best.subject]
+    reader = max(same_subject, key=median, default=best_pp)
+    if reader is not None:
+        parts.append(f"{figures.number(median(reader))} read")
+    if not parts:
+        parts.append(f"{figures.number(median(best))} tokens a second in {best.test}")
+    name = f"{best.subject} on {where}"
+    return (
+        (f"Fastest of {len(subjects)}: {name}" if len(subjects) > 1 else name)
+        + ": "
+        + ", ".join(parts)
+    )
+
+
+def findings(rows: Sequence[Row]) -> tuple[Finding, ...]:
+    """The sentences below the title; panels add theirs."""
+    found = [*_ceiling_findings(rows), *_ladder_findings(rows), *_failure_findings(rows)]
+    noisy = [row for row in rows if NOISY & set(row.flags)]
+    if noisy:
+        found.append(
+            Finding(
+                text=f"{figures.counted(len(noisy), 'row')} of {figures.count(len(rows))} "
+                f"{'is' if len(noisy) == 1 else 'are'} noisy: read small differences there with care.",
+                link="trust",
+            )
+        )
+    return tuple(found)
+
+
+def outcome_words(rows: Sequence[Row]) -> str:
+    """`3 cells failed, 2 not possible here`, '' where all went well."""
+    counts = Counter(row.status for row in rows)
+    failed = sum(n for status, n in counts.items() if status in FAILED_STATUSES)
+    parts = [f"{figures.counted(failed, 'cell')} failed"] if failed else []
+    if counts["unsupported"]:
+        parts.append(f"{figures.counted(counts['unsupported'], 'cell')} not possible here")
+    if counts["skipped"]:
+        parts.append(f"{figures.counted(counts['skipped'], 'cell')} skipped")
+    return ", ".join(parts)
+
+
+def panel_title(panel: Panel) -> str:
+    """What one panel shows, in a sentence without a full stop."""
+    if panel.axis == "n_depth":
+        return _depth_title(panel)
+    if panel.axis == "n_threads":
+        return _threads_title(panel)
+    verdicts = {_best_words(series, panel) for series in panel.series}
+    word = _verb(panel.kind)
+    if len(verdicts) == 1:
+        return f"{word} {verdicts.pop()}"
+    return f"{word}: which {axis_word(panel.axis)} is fastest depends on {_series_noun(panel)}"
+
+
+def rates_title(rows: Sequence[Row]) -> str:
+    """What the bars of one kind of test show."""
+    kind = rows[0].kind
+    best = max(rows, key=median)
+    verb = {"tg": "writes", "pp": "reads"}.get(kind, "does")
+    text = f"{shown(best.subject, 60)} {verb} {figures.number(median(best))} tokens a second"
+    return text + (f", the fastest of {len(rows)}" if len(rows) > 1 else "")
+
+
+def median(row: Row) -> float:
+    """Median rate in t/s, 0 where there is none (for sorting only)."""
+    return row.rates.median if row.rates is not None else 0.0
+
+
+def shallowest(rows: Sequence[Row]) -> list[Row]:
+    """Rows at the least depth among them."""
+    depth = min((row.attempt.n_depth for row in rows), default=0)
+    return [row for row in rows if row.attempt.n_depth == depth]
+
+
+def _share(row: Row) -> str:
+    fraction = row.pencil_fraction.value
+    return f" ({figures.percent(fraction)} of the pencil ceiling)" if fraction is not None else ""
+
+
+def _verb(kind: str) -> str:
+    return {"tg": "Generation", "pp": "Prompt reading"}.get(kind, kind)
+
+
+def _ceiling_findings(rows: Sequence[Row]) -> list[Finding]:
+    timed = [row for row in rows if row.rates is not None]
+    tg = shallowest(representative(timed, "tg"))
+    fractions = [row.pencil_fraction.value for row in tg if row.pencil_fraction.value is not None]
+    if not fractions:
+        return []
+    share = figures.span(figures.percent(min(fractions)), figures.percent(max(fractions)))
+    text = f"Generation reaches {share} of the pencil ceiling (memory bandwidth ÷ model size)"
+    if max(fractions) > 1.02:
+        text += (
+            "; above 100 % means that the bandwidth figure is too low for this model, most often because "
+            "its weights stay in the processor's cache"
+        )
+    elif min(fractions) >= 0.70:
+        text += ", where a healthy machine reaches 70 to 85 %"
+    else:
+        text += "; people quote 70 to 85 % for a healthy machine and a model much larger than its caches"
+    return [Finding(text=text + ".", link="ceiling")]
+
+
+def _ladder_findings(rows: Sequence[Row]) -> list[Finding]:
+    """Per model: the smallest file against the largest, at equal settings."""
+    found = []
+    tg = shallowest(representative([row for row in rows if row.rates is not None], "tg"))
+    for family in dict.fromkeys(row.family for row in tg):
+        sized = [row for row in tg if row.family == family and row.attempt.model_size_bytes]
+        pair = _ladder_pair(sized)
+        if pair is None:
+            continue
+        small, large = pair
+        ratio = median(small) / median(large)
+        share = (small.attempt.model_size_bytes or 0) / (large.attempt.model_size_bytes or 1)
+        size_words = f"at {figures.percent(share)} of the size"
+        words = {
+            "faster": f"generates {figures.times(ratio)} as fast as {large.quant} {size_words}",
+            "slower": f"generates at {figures.percent(ratio)} of the speed of {large.quant} although it is smaller",
+            "same": f"generates as fast as {large.quant}, {size_words}",
+            "undecided": f"and {large.quant} differ by less than their spread shows",
+        }[compare(small, large)]
+        found.append(Finding(text=f"{shown(family)}: {small.quant} {words}.", link="rates"))
+    return found[:3]
+
+
+def _ladder_pair(rows: Sequence[Row]) -> tuple[Row, Row] | None:
+    by_setting: dict[tuple[object, ...], list[Row]] = {}
+    axes = varying(rows)
+    for row in rows:
+        key = (row.run_id, row.build, *(row.settings.get(axis) for axis in axes))
+        by_setting.setdefault(key, []).append(row)
+    groups = [group for group in by_setting.values() if len({row.quant for row in group}) > 1]
+    if not groups:
+        return None
+    group = max(groups, key=lambda rows_: (len({r.quant for r in rows_}), max(map(median, rows_))))
+    ordered = sorted(group, key=lambda row: row.attempt.model_size_bytes or 0)
+    return (ordered[0], ordered[-1]) if ordered[0].quant != ordered[-1].quant else None
+
+
+def _failure_findings(rows: Sequence[Row]) -> list[Finding]:
+    failed = [row for row in rows if row.status in FAILED_STATUSES]
+    if not failed:
+        return []
+    kinds = Counter(
+        (row.attempt.exit_signal or row.attempt.error_kind or row.status).replace("_", " ")
+        for row in failed
+    )
+    words = ", ".join(f"{n} × {shown(kind, 40)}" for kind, n in kinds.most_common(4))
+    return [
+        Finding(text=f"{figures.counted(len(failed), 'cell')} failed: {words}.", link="failures")
+    ]
+
+
+def _depth_title(panel: Panel) -> str:
+    kept: list[float] = []
+    depths: set[float] = set()
+    decided = True
+    for series in panel.series:
+        first, last = series.points[0], series.points[-1]
+        kept.append(last.median / first.median)
+        depths.add(float(last.x))
+        decided = decided and compare(first.row, last.row) != "undecided"
+    share = figures.span(figures.percent(min(kept)), figures.percent(max(kept)))
+    where = figures.count(int(max(depths)))
+    if not decided:
+        return f"{_verb(panel.kind)} at depth {where}: {share} of the speed without, not clear of the spread"
+    if min(kept) > 1 - SAME_WITHIN:
+        return f"{_verb(panel.kind)} loses nothing up to depth {where}"
+    return f"{_verb(panel.kind)} keeps {share} of its speed at depth {where}"
+
+
+def _threads_title(panel: Panel) -> str:
+    enough = {_smallest_enough(series) for series in panel.series}
+    peaks = {max(series.points, key=lambda point: point.median).x for series in panel.series}
+    most = max(float(point.x) for series in panel.series for point in series.points)
+    word = _verb(panel.kind)
+    if len(enough) > 1:
+        low, high = min(enough), max(enough)
+        return f"{word} needs {low:g} to {high:g} threads, depending on {_series_noun(panel)}"
+    needed = enough.pop()
+    if needed < most:
+        lost = min(_loss_at_most(series) for series in panel.series)
+        if lost < 1 - SAME_WITHIN:
+            return f"{word} is fastest at {needed:g} {_threads(needed)}; {most:g} keep {figures.percent(lost)} of that"
+        return f"Above {needed:g} {_threads(needed)} {word.lower()} gains nothing"
+    if peaks == {most}:
+        return f"{word} still gains at {most:g} threads, the most that was tried"
+    return f"{word} needs {needed:g} threads"
+
+
+def _threads(n: float) -> str:
+    return "thread" if n == 1 else "threads"
+
+
+def _smallest_enough(series: Series) -> float:
+    """Fewest threads within 3 % of the fastest."""
+    best = max(point.median for point in series.points)
+    return min(float(p.x) for p in series.points if p.median >= best * (1 - SAME_WITHIN))
+
+
+def _loss_at_most(series: Series) -> float:
+    best = max(point.median for point in series.points)
+    return series.points[-1].median / best
+
+
+def _best_words(series: Series, panel: Panel) -> str:
+    ordered = sorted(series.points, key=lambda point: point.median)
+    worst, best = ordered[0], ordered[-1]
+    if best.median <= worst.median * (1 + SAME_WITHIN):
+        return f"does not depend on {axis_word(panel.axis)} (within 3 %)"
+    if compare(best.row, worst.row) == "undecided":
+        return f"shows no difference in {axis_word(panel.axis)} beyond the spread"
+    return f"is fastest at {axis_word(panel.axis)} {_x_word(best)}"
+
+
+def _x_word(point: Point) -> str:
+    return f"{point.x:g}" if isinstance(point.x, float) else value_word(point.x)
+
+
+def _series_noun(panel: Panel) -> str:
+    return "the quantisation" if all("," not in s.label for s in panel.series) else "the setting"

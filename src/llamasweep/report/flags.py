@@ -1,0 +1,66 @@
+"""Flags in words: what each doubt means and what to do about it."""
+
+from __future__ import annotations
+
+from llamasweep.report.names import shown
+
+NOISY: frozenset[str] = frozenset({"noisy", "wide_spread"})
+
+_FLAGS: dict[str, tuple[str, str]] = {
+    "applied_differs": (
+        "applied ≠ asked",
+        "The engine ran with another value than the sweep asked for. Read the row by the applied value; "
+        "the differences are listed below.",
+    ),
+    "clamped": (
+        "clamped",
+        "The engine cut a value down to what it can use, such as a batch above the context. "
+        "The differences are listed below.",
+    ),
+    "wide_spread": (
+        "noisy",
+        "The repetitions lie far apart. Close other programs, fix the clock if you can, and measure these "
+        "cells again with more repetitions.",
+    ),
+    "busy_neighbour": (
+        "others busy",
+        "Something else used the processor meanwhile. Measure these cells again on a quiet machine.",
+    ),
+    "throttled": (
+        "throttled",
+        "The device lowered its clock because of heat or its power limit. These are speeds of a hot machine; "
+        "for a cool one set `cooldown`.",
+    ),
+    "paged_from_disk": (
+        "read from disk",
+        "The engine read weights from disk while it was timed, most often because they do not fit in RAM. "
+        "Take a smaller quantisation, or see what else fills the memory.",
+    ),
+    "first_sample_slow": (
+        "slow start",
+        "The first repetition is slower than the rest although the engine had warmed up. The sweep's "
+        "`discard` setting says how such a start is treated.",
+    ),
+    "unpinned": (
+        "not pinned",
+        "Threads were free to move between cores. Set `cpu_mask` where the spread matters.",
+    ),
+    "round_failed": (
+        "a round failed",
+        "At least one round of this cell failed; the figures are of the rounds that succeeded.",
+    ),
+}
+_FLAGS["noisy"] = _FLAGS["wide_spread"]
+_FLAGS["contaminated"] = _FLAGS["busy_neighbour"]
+
+
+def flag_word(flag: str) -> str:
+    """Two or three words for the table; a flag that is not known here by its own name."""
+    return _FLAGS[flag][0] if flag in _FLAGS else shown(flag.replace("_", " "), 60)
+
+
+def flag_meaning(flag: str) -> str:
+    """What was seen and what to do."""
+    if flag in _FLAGS:
+        return _FLAGS[flag][1]
+    return "A doubt that the runner noted for these rows; the notes of the run may say more."

@@ -1,0 +1,89 @@
+"""Lays the page out: plain data through Jinja2 and vl-convert into one HTML text that fetches nothing.
+
+Charts become inline SVG while the page is made (docs/decisions explains why); the only script is this room's own, and the
+page's content security policy names it by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+import vl_convert
+from markupsafe import Markup
+
+from llamasweep.report import figures
+from llamasweep.report.charts import row_words
+from llamasweep.report.strips import Track
+from llamasweep.report.table import rate_text
+from llamasweep.report.views import Page, page
+from llamasweep.results.records import RunData
+
+VEGA_LITE = "6.1"
+_LONG_NUMBERS = re.compile(r' (?:d|transform)="[^"<]*"')
+_ID = re.compile(r'(\bid="|url\(#|href="#)')
+
+
+def render_report(runs: Sequence[RunData]) -> str:
+    """The report of one run or several as HTML. Raises ValueError for no run."""
+    return render_page(page(runs))
+
+
+def render_page(view: Page) -> str:
+    """HTML of a page that is already plain data."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("llamasweep.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        chart=_numbered_charts(),
+        words=row_words,
+        rate=rate_text,
+        percent=figures.percent,
+        counted=figures.counted,
+        number=figures.number,
+        place=lambda position: f"{position * 100:.2f}%",
+    )
+    environment.tests["track"] = lambda value: isinstance(value, Track)
+    script, style = _own("page.js"), _own("page.css")
+    html = environment.get_template("page.html.j2").render(
+        page=view,
+        script=Markup(script),  # noqa: S704  (a file of this package)
+        style=Markup(style),  # noqa: S704  (a file of this package)
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+    return html.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def chart_svg(spec: dict[str, Any], prefix: str) -> str:
+    """A chart as SVG whose ids begin with `prefix`, so that several stand in one page."""
+    svg: str = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
+    return _LONG_NUMBERS.sub(_shortened, _ID.sub(rf"\g<1>{prefix}", svg))
+
+
+def _shortened(attribute: re.Match[str]) -> str:
+    """Coordinates to a hundredth of a pixel: half the bytes of a chart with many dots."""
+    return re.sub(r"(\.\d\d)\d+", r"\1", attribute.group())
+
+
+def _numbered_charts() -> Any:
+    drawn = 0
+
+    def draw(spec: dict[str, Any]) -> Markup:
+        nonlocal drawn
+        drawn += 1
+        return Markup(chart_svg(spec, f"c{drawn}-"))  # noqa: S704  (Vega escapes all text)
+
+    return draw
+
+
+def _own(name: str) -> str:
+    return files("llamasweep.report").joinpath("templates", name).read_text(encoding="utf-8")

@@ -1,0 +1,112 @@
+"""How to run it again: the sweep as resolved, the exact call of each engine process, versions and hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from llamasweep.report.names import has_hidden, shell_line, shown
+from llamasweep.results.records import RunData, RunInfo
+
+MAX_GROUPS = 300
+MAX_YAML = 60_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupCall:
+    """One engine process. outcome: how it ended, in words. log_path: relative to the run's folder, None if unknown."""
+
+    group_id: str
+    command: str
+    outcome: str
+    log_path: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repeat:
+    """Everything needed to do one run again. n_left_out: groups beyond the bound; run.json has them all."""
+
+    run_id: str
+    command: str | None
+    sweep_yaml: str
+    calls: tuple[GroupCall, ...]
+    n_left_out: int
+    versions: tuple[tuple[str, str], ...]
+    hashes: tuple[tuple[str, str, str], ...]
+
+
+def repeat(run: RunData) -> Repeat:
+    """The section of one run."""
+    info = run.info
+    calls = tuple(_call(group) for group in info.groups[:MAX_GROUPS])
+    return Repeat(
+        run_id=shown(info.run_id, 160),
+        command=shell_line(["llamasweep", "run", info.sweep_file]) if info.sweep_file else None,
+        sweep_yaml=_yaml(info.sweep_resolved),
+        calls=calls,
+        n_left_out=len(info.groups) - len(calls),
+        versions=_versions(info),
+        hashes=_hashes(run),
+    )
+
+
+def _call(group: Mapping[str, Any]) -> GroupCall:
+    argv = [str(word) for word in group.get("argv") or ()]
+    environment = group.get("env") or group.get("environment") or {}
+    pairs = environment.items() if isinstance(environment, Mapping) else environment
+    words = ["env", *(f"{key}={value}" for key, value in pairs)] if environment else []
+    log = group.get("log_path") or group.get("log")
+    return GroupCall(
+        group_id=shown(str(group.get("group_id", "unnamed")), 40),
+        command=shell_line([*words, *argv]) if argv else "",
+        outcome=_outcome(group),
+        log_path=shown(str(log), 160) if log else None,
+    )
+
+
+def _outcome(group: Mapping[str, Any]) -> str:
+    if group.get("exit_signal"):
+        return f"ended by {shown(str(group['exit_signal']), 30)}"
+    if group.get("exit_code") is not None:
+        return f"exit code {shown(str(group['exit_code']), 12)}"
+    return "exit code not recorded"
+
+
+def _yaml(resolved: Mapping[str, Any]) -> str:
+    text = yaml.safe_dump(dict(resolved), sort_keys=False, allow_unicode=True, width=100)
+    if has_hidden(text):
+        # YAML's own escapes keep the document exact while nothing in it can hide or reorder.
+        text = yaml.safe_dump(dict(resolved), sort_keys=False, allow_unicode=False, width=100)
+    if len(text) > MAX_YAML:
+        return text[:MAX_YAML] + "\n# cut here; the whole is in run.json\n"
+    return text
+
+
+def _versions(info: RunInfo) -> tuple[tuple[str, str], ...]:
+    first = {"llamasweep": info.llamasweep_version, "results schema": str(info.schema_version)}
+    pairs = {**first, "seed": str(info.seed), **info.versions}
+    return tuple((shown(name, 60), shown(str(value), 120)) for name, value in pairs.items())
+
+
+def _hashes(run: RunData) -> tuple[tuple[str, str, str], ...]:
+    """(build or model, name, hash) of everything that the attempts name."""
+    found: dict[tuple[str, str, str], None] = {}
+    for attempt in run.attempts:
+        label = attempt.build_label or "build not recorded"
+        build = f"{label} ({_version_words(attempt.build_number, attempt.build_commit)})"
+        found[("build", shown(build), attempt.build_hash or "hash not recorded")] = None
+    for attempt in run.attempts:
+        name = shown(attempt.model_label) + (
+            f" ({shown(attempt.model_file)})" if attempt.model_file else ""
+        )
+        found[("model", name, attempt.model_hash or "no hash: the file could not be read")] = None
+    return tuple(found)
+
+
+def _version_words(number: int | None, commit: str | None) -> str:
+    words: Sequence[str] = [f"number {number}"] if number is not None else []
+    words = [*words, f"commit {shown(commit, 40)}"] if commit else words
+    return ", ".join(words) or "the binary tells no number and no commit"

@@ -1,0 +1,273 @@
+"""Rows: every question of a run with its answer, rounds pooled and retries folded. Records in, plain data out.
+
+A row is one cell on one build in one run. Nothing is formatted here and nothing is filled in: a figure that is absent
+keeps the reason why.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from llamasweep.report import names
+from llamasweep.report.names import AXIS_ORDER, model_family
+from llamasweep.results.records import FAILED_STATUSES, Attempt, RunData, Sample
+
+NO_REASON = "no reason was recorded"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """A figure, or None and why."""
+
+    value: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rates:
+    """Kept repetitions of a row, in tokens per second; discarded ones beside them.
+
+    std is the sample standard deviation, None below two kept repetitions. kept is empty where the samples
+    are not at hand; then median, low and high come from the attempt's own row.
+    """
+
+    median: float
+    std: float | None
+    low: float | None
+    high: float | None
+    kept: tuple[float, ...]
+    discarded: tuple[float, ...]
+    n_kept: int
+    n_discarded: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One cell on one build in one run.
+
+    anchor: id in the page. settings: canonical name -> requested value, n_depth always there. rates: None unless
+    measured. attempt: the latest try, for everything that does not change between rounds.
+    """
+
+    anchor: str
+    run_id: str
+    machine: str
+    family: str
+    quant: str
+    build: str
+    settings: dict[str, object]
+    status: str
+    rates: Rates | None
+    pencil_ceiling: Measured
+    pencil_fraction: Measured
+    ram_bytes: Measured
+    vram_bytes: Measured
+    energy_j: Measured
+    n_rounds: int
+    n_rounds_failed: int
+    flags: tuple[str, ...]
+    attempt: Attempt
+
+    @property
+    def kind(self) -> str:
+        """pp, tg or pg."""
+        return self.attempt.test_kind
+
+    @property
+    def test(self) -> str:
+        """The test as llama-bench shows it."""
+        return self.attempt.test_label
+
+    @property
+    def subject(self) -> str:
+        """Model and quantisation in words."""
+        return f"{self.family} {self.quant}" if self.quant else self.family
+
+
+def rows_of(runs: Sequence[RunData]) -> tuple[Row, ...]:
+    """All rows of all runs in the order in which they were first tried."""
+    families = _families(attempt for run in runs for attempt in run.attempts)
+    rows: list[Row] = []
+    for run in runs:
+        samples: dict[str, list[Sample]] = {}
+        for sample in run.samples:
+            samples.setdefault(sample.attempt_id, []).append(sample)
+        for tries in _by_question(run.attempts).values():
+            rows.append(_row(f"row-{len(rows) + 1}", tries, samples, families))
+    return tuple(rows)
+
+
+def varying(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Axes with more than one value among the rows, outermost first; `build` and `run_id` may be among them."""
+    seen: dict[str, set[object]] = {"run_id": set(), "build": set()}
+    n_rows = 0
+    present: dict[str, int] = {}
+    for row in rows:
+        n_rows += 1
+        seen["run_id"].add(row.run_id)
+        seen["build"].add(row.build)
+        for name, value in row.settings.items():
+            seen.setdefault(name, set()).add(value)
+            present[name] = present.get(name, 0) + 1
+    open_somewhere = {name for name, n in present.items() if n < n_rows}
+    names = [name for name, values in seen.items() if len(values) > 1 or name in open_somewhere]
+    return tuple(sorted(names, key=_axis_rank))
+
+
+def constant(rows: Sequence[Row]) -> dict[str, object]:
+    """Settings that every row has with the same value."""
+    changing = set(varying(rows))
+    first = rows[0].settings if rows else {}
+    return {name: value for name, value in first.items() if name not in changing}
+
+
+def axis_value(row: Row, axis: str) -> object:
+    """The row's value on an axis; None where the sweep left it to the engine."""
+    if axis in ("build", "run_id"):
+        return getattr(row, axis)
+    return row.settings.get(axis)
+
+
+def _axis_rank(name: str) -> tuple[int, str]:
+    return ({"run_id": -2, "build": -1}.get(name, AXIS_ORDER.get(name, len(AXIS_ORDER))), name)
+
+
+def _by_question(attempts: Sequence[Attempt]) -> dict[tuple[str, str], list[Attempt]]:
+    questions: dict[tuple[str, str], list[Attempt]] = {}
+    for attempt in attempts:
+        key = (attempt.cell_id, attempt.build_hash or attempt.build_label or "")
+        questions.setdefault(key, []).append(attempt)
+    return questions
+
+
+def _latest_per_round(tries: Sequence[Attempt]) -> list[Attempt]:
+    rounds: dict[int, Attempt] = {}
+    for attempt in tries:
+        before = rounds.get(attempt.round_index)
+        if before is None or attempt.attempt_index >= before.attempt_index:
+            rounds[attempt.round_index] = attempt
+    return [rounds[index] for index in sorted(rounds)]
+
+
+def _row(
+    anchor: str,
+    tries: Sequence[Attempt],
+    samples: dict[str, list[Sample]],
+    families: dict[str, str],
+) -> Row:
+    latest = _latest_per_round(tries)
+    ok = [attempt for attempt in latest if attempt.status == "ok"]
+    one = ok[-1] if ok else latest[-1]
+    n_failed = sum(attempt.status in FAILED_STATUSES for attempt in latest)
+    flags = [flag for attempt in (ok or latest) for flag in attempt.flags]
+    if ok and n_failed:
+        flags.append("round_failed")
+    rates = _rates(ok, samples)
+    ceiling = _pencil(one, "pencil_ceiling_tps")
+    fraction = _pencil(one, "pencil_fraction")
+    if rates is not None and ceiling.value and len(ok) > 1:
+        fraction = Measured(value=rates.median / ceiling.value)
+    return Row(
+        anchor=anchor,
+        run_id=one.run_id,
+        machine=one.machine_fingerprint or "",
+        family=names.shown(families[one.model_label], 80),
+        quant=names.shown(one.model_quant or "", 24),
+        build=names.shown(one.build_label or "build not recorded", 60),
+        settings={"n_depth": one.n_depth, **one.requested},
+        status=one.status,
+        rates=rates,
+        pencil_ceiling=ceiling,
+        pencil_fraction=fraction,
+        ram_bytes=_telemetry(ok, one, "ram_peak_process_bytes"),
+        vram_bytes=_telemetry(ok, one, "vram_peak_device_bytes"),
+        energy_j=_telemetry(ok, one, "energy_per_token_j"),
+        n_rounds=len(latest),
+        n_rounds_failed=n_failed,
+        flags=tuple(dict.fromkeys(flags)),
+        attempt=one,
+    )
+
+
+def _rates(ok: Sequence[Attempt], samples: dict[str, list[Sample]]) -> Rates | None:
+    """Figures of one round as its own record tells them; of several rounds over all their kept repetitions."""
+    if not ok:
+        return None
+    ordered = [
+        sample
+        for attempt in ok
+        for sample in sorted(
+            samples.get(attempt.attempt_id, []), key=lambda sample: sample.repetition_index
+        )
+    ]
+    kept = tuple(sample.tps for sample in ordered if not sample.is_discarded)
+    discarded = tuple(sample.tps for sample in ordered if sample.is_discarded)
+    if len(ok) == 1 and ok[0].median_tps is not None:
+        only = ok[0]
+        return Rates(
+            median=ok[0].median_tps,
+            std=only.sample_std_tps,
+            low=only.min_tps if only.min_tps is not None else min(kept, default=None),
+            high=only.max_tps if only.max_tps is not None else max(kept, default=None),
+            kept=kept,
+            discarded=discarded,
+            n_kept=only.n_samples if only.n_samples is not None else len(kept),
+            n_discarded=only.n_discarded if only.n_discarded is not None else len(discarded),
+        )
+    if not kept:
+        return None
+    return Rates(
+        median=statistics.median(kept),
+        std=statistics.stdev(kept) if len(kept) > 1 else None,
+        low=min(kept),
+        high=max(kept),
+        kept=kept,
+        discarded=discarded,
+        n_kept=len(kept),
+        n_discarded=len(discarded),
+    )
+
+
+def _pencil(attempt: Attempt, column: str) -> Measured:
+    value = getattr(attempt, column)
+    if value is not None:
+        return Measured(value=float(value))
+    reason = attempt.reasons.get(column) or attempt.reasons.get("pencil_ceiling_tps")
+    if reason is None and attempt.test_kind != "tg":
+        reason = f"the pencil ceiling is for generation, not for {attempt.test_kind}"
+    elif reason is None and attempt.pencil_bandwidth_bytes_per_s is None:
+        reason = "the memory bandwidth is not known"
+    return Measured(value=None, reason=reason or NO_REASON)
+
+
+def _telemetry(ok: Sequence[Attempt], shown: Attempt, column: str) -> Measured:
+    """Largest peak over the rounds, or the median of an energy."""
+    values = [
+        float(value)
+        for attempt in ok
+        if attempt.telemetry is not None
+        and (value := getattr(attempt.telemetry, column)) is not None
+    ]
+    if values:
+        return Measured(
+            value=max(values) if column.endswith("_bytes") else statistics.median(values)
+        )
+    reason = shown.reasons.get(column) or shown.reasons.get("telemetry")
+    if reason is None and shown.telemetry is None:
+        reason = "no telemetry was recorded for it"
+    return Measured(value=None, reason=reason or NO_REASON)
+
+
+def _families(attempts: Iterable[Attempt]) -> dict[str, str]:
+    """Label -> family; labels whose family and quantisation would coincide keep the whole label."""
+    quants = {attempt.model_label: attempt.model_quant for attempt in attempts}
+    taken: dict[tuple[str, str | None], list[str]] = {}
+    for label, quant in quants.items():
+        taken.setdefault((model_family(label, quant), quant), []).append(label)
+    return {
+        label: family if len(labels) == 1 else label
+        for (family, _), labels in taken.items()
+        for label in labels
+    }

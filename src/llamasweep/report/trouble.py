@@ -1,0 +1,132 @@
+"""What did not work: failed cells with all that is known of the reason, impossible ones grouped by theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llamasweep.report.names import shown, shown_block
+from llamasweep.report.rows import NO_REASON, Row, axis_value, varying
+from llamasweep.report.strips import setting_word
+from llamasweep.results.records import FAILED_STATUSES
+
+MAX_FAILURES = 60
+MAX_ROWS_NAMED = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """Cells that failed in the same way: one card.
+
+    end: how the process ended, in words. stderr: last lines, None where there are none. rows: what failed; anchors
+    of the table.
+    """
+
+    title: str
+    message: str
+    end: str
+    stderr: str | None
+    log_path: str | None
+    rows: tuple[tuple[str, str], ...]
+    n_rows: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Impossible:
+    """Cells that were not tried, by reason."""
+
+    title: str
+    reason: str
+    rows: tuple[tuple[str, str], ...]
+    n_rows: int
+
+
+STATUS_WORDS: dict[str, str] = {
+    "ok": "measured",
+    "failed": "failed",
+    "timeout": "timed out",
+    "out_of_memory": "out of memory",
+    "unsupported": "not possible here",
+    "skipped": "skipped",
+}
+
+
+def failures(rows: Sequence[Row]) -> tuple[tuple[Failure, ...], int]:
+    """Cards of failed cells, one per distinct reason, end and log; and how many cells are beyond the bound."""
+    axes = varying(rows)
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        if row.status in FAILED_STATUSES:
+            attempt = row.attempt
+            key = (
+                row.status,
+                attempt.error_kind,
+                attempt.error_message,
+                attempt.exit_code,
+                attempt.exit_signal,
+                attempt.log_path,
+                attempt.stderr_tail,
+            )
+            groups.setdefault(key, []).append(row)
+    cards = [_failure(group, axes) for group in groups.values()]
+    return tuple(cards[:MAX_FAILURES]), sum(card.n_rows for card in cards[MAX_FAILURES:])
+
+
+def impossible(rows: Sequence[Row]) -> tuple[Impossible, ...]:
+    """Unsupported and skipped cells by status and reason, most first."""
+    axes = varying(rows)
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.status in ("unsupported", "skipped"):
+            reason = row.attempt.error_message or NO_REASON
+            groups.setdefault((row.status, reason), []).append(row)
+    found = [
+        Impossible(
+            title=STATUS_WORDS[status],
+            reason=shown(reason, 400),
+            rows=_named(group, axes),
+            n_rows=len(group),
+        )
+        for (status, reason), group in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda item: -item.n_rows))
+
+
+def row_name(row: Row, axes: Sequence[str]) -> str:
+    """A row in words: model, quantisation, test and what varies."""
+    words = [shown(row.subject, 60), row.test]
+    words += [
+        setting_word(axis, axis_value(row, axis))
+        for axis in axes
+        if axis_value(row, axis) is not None
+    ]
+    return ", ".join(words)
+
+
+def _failure(group: Sequence[Row], axes: Sequence[str]) -> Failure:
+    attempt = group[0].attempt
+    return Failure(
+        title=STATUS_WORDS.get(attempt.status, attempt.status)
+        + (f": {shown(attempt.error_kind.replace('_', ' '), 60)}" if attempt.error_kind else ""),
+        message=shown(attempt.error_message or f"no message: {NO_REASON}", 600),
+        end=_end(group[0]),
+        stderr=shown_block(attempt.stderr_tail) if attempt.stderr_tail else None,
+        log_path=shown(attempt.log_path, 160) if attempt.log_path else None,
+        rows=_named(group, axes),
+        n_rows=len(group),
+    )
+
+
+def _end(row: Row) -> str:
+    attempt = row.attempt
+    if attempt.exit_signal:
+        return f"ended by {shown(attempt.exit_signal, 30)}"
+    if attempt.exit_code is not None:
+        return f"exit code {attempt.exit_code}"
+    if attempt.started_at is None and attempt.stderr_tail is None:
+        return "no exit code: the engine was not started for it"
+    return "no exit code: the process was ended by the runner or the row came before its end"
+
+
+def _named(group: Sequence[Row], axes: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((row.anchor, row_name(row, axes)) for row in group[:MAX_ROWS_NAMED])

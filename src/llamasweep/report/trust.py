@@ -1,0 +1,131 @@
+"""Can these numbers be trusted: flags, what was applied otherwise than asked, repetitions left out, notes, calibration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llamasweep.report import figures
+from llamasweep.report.flags import flag_meaning, flag_word
+from llamasweep.report.names import shown
+from llamasweep.report.rows import NO_REASON, Row
+from llamasweep.results.records import RunData
+
+MAX_ITEMS = 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Doubt:
+    """A flag: its word, what it means and what to do, and how many rows have it, with some anchors."""
+
+    word: str
+    meaning: str
+    n_rows: int
+    anchors: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trust:
+    """Everything that speaks for or against the numbers.
+
+    mark: one line for the head of the page. calibration: how each bandwidth figure was got. differences: sentence
+    and number of rows.
+    """
+
+    mark: str
+    repetitions: str
+    doubts: tuple[Doubt, ...]
+    differences: tuple[tuple[str, int], ...]
+    calibration: tuple[str, ...]
+    notes: tuple[str, ...]
+    synthetic: str | None
+
+
+def trust(runs: Sequence[RunData], rows: Sequence[Row]) -> Trust:
+    """The section's data."""
+    flagged = sum(bool(row.flags) for row in rows)
+    measured = sum(row.rates is not None for row in rows)
+    differences = Counter(text for row in rows for text in row.attempt.differences)
+    return Trust(
+        mark=(
+            f"{figures.counted(flagged, 'row')} of {figures.count(len(rows))} with a doubt"
+            if flagged
+            else f"no doubts in {figures.counted(measured, 'measured row')}"
+        ),
+        repetitions=_repetitions(rows),
+        doubts=_doubts(rows),
+        differences=tuple((shown(text, 200), n) for text, n in differences.most_common(MAX_ITEMS)),
+        calibration=_calibration(rows),
+        notes=tuple(shown(note, 400) for run in runs for note in run.info.notes)[:MAX_ITEMS],
+        synthetic=_synthetic(rows),
+    )
+
+
+def _repetitions(rows: Sequence[Row]) -> str:
+    rates = [row.rates for row in rows if row.rates is not None]
+    kept = sum(rate.n_kept for rate in rates)
+    left_out = sum(rate.n_discarded for rate in rates)
+    rounds = max((row.n_rounds for row in rows), default=1)
+    text = f"{figures.counted(kept, 'repetition')} in {figures.counted(len(rates), 'measured row')}"
+    if rounds > 1:
+        text += f", over up to {rounds} rounds"
+    if left_out:
+        return (
+            f"{text}; {figures.counted(left_out, 'leading repetition')} left out because the speed was not level "
+            "yet. They are in samples.parquet, marked."
+        )
+    return text + "; none left out."
+
+
+def _doubts(rows: Sequence[Row]) -> tuple[Doubt, ...]:
+    by_flag: dict[str, list[str]] = {}
+    for row in rows:
+        for flag in row.flags:
+            by_flag.setdefault(flag, []).append(row.anchor)
+    return tuple(
+        Doubt(
+            word=flag_word(flag),
+            meaning=flag_meaning(flag),
+            n_rows=len(anchors),
+            anchors=tuple(anchors[:6]),
+        )
+        for flag, anchors in sorted(by_flag.items(), key=lambda item: -len(item[1]))
+    )
+
+
+def _calibration(rows: Sequence[Row]) -> tuple[str, ...]:
+    tg = [row.attempt for row in rows if row.kind == "tg" and row.rates is not None]
+    found = Counter(
+        (attempt.pencil_bandwidth_bytes_per_s, attempt.pencil_bandwidth_source)
+        for attempt in tg
+        if attempt.pencil_bandwidth_bytes_per_s is not None
+    )
+    texts = [
+        f"Memory bandwidth {figures.bandwidth(value)}, {shown(source or 'source not recorded', 120)} "
+        f"({figures.counted(n, 'tg row')})."
+        for (value, source), n in found.items()
+        if value is not None
+    ]
+    missing = Counter(
+        row.pencil_ceiling.reason or NO_REASON
+        for row in rows
+        if row.kind == "tg" and row.rates is not None and row.pencil_ceiling.value is None
+    )
+    texts += [
+        f"No ceiling for {figures.counted(n, 'tg row')}: {shown(reason, 300)}"
+        for reason, n in missing.items()
+    ]
+    return tuple(texts)
+
+
+def _synthetic(rows: Sequence[Row]) -> str | None:
+    made = sorted({row.family for row in rows if row.attempt.model_is_synthetic})
+    if not made:
+        return None
+    names = ", ".join(shown(name, 60) for name in made[:8])
+    more = f" and {len(made) - 8} more" if len(made) > 8 else ""
+    return (
+        f"Generated with random weights: {names}{more}. Speed does not depend on the values of weights; "
+        "what such a model writes is noise."
+    )

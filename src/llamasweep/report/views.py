@@ -1,0 +1,302 @@
+"""The whole page as plain data: what stands where and in which words. Pure; `render` only lays it out.
+
+A section without data is None or empty and so absent from the page. New sections of a fuller report join here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from llamasweep.report import (
+    charts,
+    figures,
+    findings,
+    panels,
+    repeat,
+    strips,
+    table,
+    trouble,
+    trust,
+)
+from llamasweep.report.names import AXIS_DOCS, axis_word, shown
+from llamasweep.report.rows import Row, rows_of, varying
+from llamasweep.results.records import RunData
+
+MAX_FACTS = 60
+MAX_FINDINGS = 7
+MAX_BARS = 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunHead:
+    """One run in a few lines. facts: everything known of the machine, flattened."""
+
+    run_id: str
+    where: str
+    line: str
+    outcome: str
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chart:
+    """A small chart: what it shows in a sentence, the specification, and how to read it."""
+
+    title: str
+    subtitle: str
+    spec: dict[str, Any]
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChartSection:
+    """Charts under one heading. anchor: id in the page. intro: one sentence, '' if none."""
+
+    anchor: str
+    title: str
+    intro: str
+    charts: tuple[Chart, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """All that the template shows."""
+
+    title: str
+    heads: tuple[RunHead, ...]
+    findings: tuple[findings.Finding, ...]
+    hero: strips.Hero | None
+    sections: tuple[ChartSection, ...]
+    failures: tuple[trouble.Failure, ...]
+    n_failures_left_out: int
+    impossible: tuple[trouble.Impossible, ...]
+    trust: trust.Trust
+    table: table.Table
+    repeats: tuple[repeat.Repeat, ...]
+    contents: tuple[tuple[str, str], ...]
+    version: str
+
+
+def page(runs: Sequence[RunData]) -> Page:
+    """The page of one run or of several together. Raises ValueError for none."""
+    if not runs:
+        raise ValueError("a report needs at least one run")
+    rows = rows_of(runs)
+    heads = tuple(
+        _head(run, [row for row in rows if row.run_id == run.info.run_id]) for run in runs
+    )
+    places = tuple(dict.fromkeys(head.where for head in heads))
+    where = places[0] if len(places) == 1 else figures.counted(len(places), "machine")
+    sections = (*_rates_section(rows), *_axis_sections(rows))
+    failed, n_left_out = trouble.failures(rows)
+    impossible = trouble.impossible(rows)
+    hero = strips.hero(rows)
+    return Page(
+        title=findings.headline(rows, where),
+        heads=heads,
+        findings=(*findings.findings(rows), *_axis_findings(rows))[:MAX_FINDINGS],
+        hero=hero,
+        sections=sections,
+        failures=failed,
+        n_failures_left_out=n_left_out,
+        impossible=impossible,
+        trust=trust.trust(runs, rows),
+        table=table.table(rows),
+        repeats=tuple(repeat.repeat(run) for run in runs),
+        contents=_contents(hero is not None, sections, bool(failed), bool(impossible)),
+        version=shown(runs[0].info.llamasweep_version, 40),
+    )
+
+
+def _contents(
+    has_hero: bool, sections: Sequence[ChartSection], has_failures: bool, has_impossible: bool
+) -> tuple[tuple[str, str], ...]:
+    entries: list[tuple[str, str]] = [("ceiling", "Against the ceiling")] if has_hero else []
+    entries += [(section.anchor, section.title) for section in sections]
+    if has_failures:
+        entries.append(("failures", "What failed"))
+    if has_impossible:
+        entries.append(("impossible", "Not possible here"))
+    return (*entries, ("trust", "Trust"), ("rows", "All rows"), ("repeat", "Repeat it"))
+
+
+def _head(run: RunData, rows: Sequence[Row]) -> RunHead:
+    measured = sum(row.rates is not None for row in rows)
+    outcome = f"{figures.counted(measured, 'cell')} measured"
+    rest = findings.outcome_words(rows)
+    planned = run.info.n_cells_planned
+    if rest:
+        outcome += f", {rest}"
+    if planned > len(rows):
+        outcome += (
+            f", {figures.count(planned - len(rows))} of {figures.count(planned)} not done yet"
+        )
+    return RunHead(
+        run_id=shown(run.info.run_id),
+        where=_where(run),
+        line=_line(run),
+        outcome=outcome,
+        facts=tuple(_flat(run.info.machine))[:MAX_FACTS],
+    )
+
+
+def _where(run: RunData) -> str:
+    """The device as the engine names it: the GPU for a build with one, else the processor."""
+    for attempt in run.attempts:
+        backends = (attempt.build_backends or "").upper()
+        if attempt.gpu_name and backends not in ("", "CPU", "BLAS"):
+            return shown(attempt.gpu_name, 60)
+        if attempt.cpu_name:
+            return shown(attempt.cpu_name, 60)
+    cpu = run.info.machine.get("cpu_name")
+    return shown(cpu, 60) if isinstance(cpu, str) and cpu else "a machine that told no name"
+
+
+def _line(run: RunData) -> str:
+    builds = dict.fromkeys(
+        shown(attempt.build_label, 60) for attempt in run.attempts if attempt.build_label
+    )
+    parts = [f"sweep {shown(run.info.sweep_name, 80)}"]
+    if builds:
+        parts.append(("build " if len(builds) == 1 else "builds ") + ", ".join(builds))
+    start, end = _time(run.info.started_at), _time(run.info.finished_at)
+    if start is not None:
+        parts.append(f"{start:%Y-%m-%d %H:%M} UTC")
+    if start is not None and end is not None:
+        parts.append(figures.duration(max(0.0, (end - start).total_seconds())))
+    elif end is None:
+        parts.append("not finished")
+    return " · ".join(parts)
+
+
+def _time(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def _flat(facts: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
+    """Nested facts as `cpu.n_cores`; absent ones are said to be absent."""
+    flat: list[tuple[str, str]] = []
+    for key, value in facts.items():
+        name = f"{before}{shown(str(key), 60)}"
+        if isinstance(value, Mapping):
+            flat += _flat(value, name + ".")
+        elif isinstance(value, list | tuple):
+            flat.append((name, shown(", ".join(str(item) for item in value), 200) or "none"))
+        else:
+            flat.append((name, "not known" if value is None else shown(str(value), 200)))
+    return flat
+
+
+def _rates_section(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
+    pairs = strips.per_model(rows)
+    identity = [axis for axis in varying(rows) if axis in ("run_id", "build")]
+    made = []
+    for index in (0, 1):
+        chosen = [row for pair in pairs if (row := pair[index]) is not None and row.rates]
+        if not chosen:
+            continue
+        bars = chosen[:MAX_BARS]
+        labels = [
+            ", ".join([row.subject, *(str(getattr(row, axis)) for axis in identity)])
+            for row in bars
+        ]
+        made.append(
+            Chart(
+                title=findings.rates_title(chosen),
+                subtitle=f"{_kind_words(bars[0].kind)}, {bars[0].test}",
+                spec=charts.rates_chart(bars, labels),
+                caption=_caption(bars, "Bar")
+                + (
+                    " Black tick: pencil ceiling."
+                    if any(r.pencil_ceiling.value for r in bars)
+                    else ""
+                )
+                + (
+                    f" {len(chosen) - len(bars)} more in the table."
+                    if len(chosen) > len(bars)
+                    else ""
+                ),
+            )
+        )
+    if not made:
+        return ()
+    chooses = set(varying(rows)) - {*identity, "n_depth"}
+    intro = (
+        "Each model and quantisation at the least depth, in its fastest setting of "
+        + ", ".join(axis_word(axis) for axis in varying(rows) if axis in chooses)
+        + "."
+        if chooses
+        else ""
+    )
+    return (
+        ChartSection(
+            anchor="rates", title="Models and quantisations", intro=intro, charts=tuple(made)
+        ),
+    )
+
+
+def _axis_sections(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
+    sections = []
+    for axis in panels.axes_of(rows):
+        made = panels.panels(rows, axis)
+        if made:
+            word = axis_word(axis)
+            sections.append(
+                ChartSection(
+                    anchor=f"axis-{axis}",
+                    title=word[0].upper() + word[1:],
+                    intro=f"{AXIS_DOCS[axis][0].upper()}{AXIS_DOCS[axis][1:]}."
+                    if axis in AXIS_DOCS
+                    else "",
+                    charts=tuple(_panel_chart(panel) for panel in made),
+                )
+            )
+    return tuple(sections)
+
+
+def _axis_findings(rows: Sequence[Row]) -> list[findings.Finding]:
+    """The title of the first panel of each axis as a sentence on top of the page."""
+    found = []
+    for axis in panels.axes_of(rows)[:4]:
+        made = panels.panels(rows, axis)
+        if made:
+            name = f" ({shown(made[0].family, 60)})" if len({p.family for p in made}) > 1 else ""
+            text = f"{findings.panel_title(made[0])}{name}."
+            found.append(findings.Finding(text=text, link=f"axis-{axis}"))
+    return found
+
+
+def _panel_chart(panel: panels.Panel) -> Chart:
+    rows = [point.row for series in panel.series for point in series.points]
+    extra = f" Held at {', '.join(panel.fixed)}." if panel.fixed else ""
+    if panel.n_left_out:
+        extra += (
+            f" {figures.counted(panel.n_left_out, 'other series', 'other series')} in the table."
+        )
+    return Chart(
+        title=findings.panel_title(panel),
+        subtitle=f"{shown(panel.family, 60)}, {_kind_words(panel.kind)}, {panel.test}",
+        spec=charts.panel_chart(panel),
+        caption=_caption(rows, "Mark") + extra,
+    )
+
+
+def _kind_words(kind: str) -> str:
+    return {"tg": "generation (tg)", "pp": "prompt reading (pp)"}.get(kind, kind)
+
+
+def _caption(rows: Sequence[Row], mark: str) -> str:
+    counts = sorted({row.rates.n_kept for row in rows if row.rates is not None})
+    n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    text = f"{mark}: median of n = {n}."
+    if counts[-1] > 1:
+        text += " Line: fastest to slowest."
+    if charts.has_dots(rows):
+        return text + " Dots: each repetition."
+    return text + " Repetitions are not drawn one by one here; see samples.parquet."
