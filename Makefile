@@ -13,9 +13,6 @@ export SWEEP
 BIN := .venv/bin
 RUNTIME := .venv/.installed
 DEV := .venv/.installed-dev
-# The builds that the tests with real programs use, and the programs besides llama-bench that they need.
-ENGINES := 11434 10488
-PROGRAMS := llama-quantize,llama-server
 
 .PHONY: help setup sweep report demo test test-e2e test-e2e-long engines check fmt bench docs golden clean
 
@@ -44,8 +41,10 @@ demo: $(RUNTIME) ## the quick sweep on the real engine, then its report in the b
 test: $(DEV) ## all tests that need no engine and no network
 	@$(BIN)/pytest -q
 
+# The builds that the tests with real programs use, and what they need besides llama-bench. Kept in the user's cache.
 engines: $(DEV)
-	@for version in $(ENGINES); do $(BIN)/llamasweep builds install $$version --with $(PROGRAMS) || exit; done
+	@$(BIN)/llamasweep builds install 11434 --with llama-quantize
+	@$(BIN)/llamasweep builds install 10488 --with llama-server
 
 test-e2e: engines ## tests with the real llama.cpp (two builds, some minutes each the first time)
 	@LLAMASWEEP_E2E=1 $(BIN)/pytest -q -m "(needs_llama or needs_network) and not long"
@@ -65,7 +64,7 @@ fmt: $(DEV) ## format the source and apply the safe fixes
 	@$(BIN)/ruff format
 
 bench: $(DEV) ## llamasweep's own speed as JSON; MINUTES=20 bounds each measurement
-	@$(BIN)/python benchmarks/run_all.py --minutes $(MINUTES)
+	@$(BIN)/python -m benchmarks.run_all --minutes $(MINUTES)
 
 docs: $(DEV) ## write the pages that are derived from the code
 	@$(BIN)/python scripts/write_docs.py

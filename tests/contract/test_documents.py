@@ -42,7 +42,8 @@ def test_every_error_has_a_documented_exit_code() -> None:
 
 
 def test_verbs_in_the_readme_exist() -> None:
-    named = set(re.findall(r"(?:^|`)llamasweep ([a-z]+)", README, flags=re.MULTILINE))
+    code = re.findall(r"```sh\n(.*?)```|`([^`\n]+)`", README, flags=re.DOTALL)
+    named = {verb for part in code for verb in re.findall(r"\bllamasweep ([a-z]+)", "".join(part))}
     assert named <= set(VERBS)
     assert {"doctor", "plan", "run", "report", "results", "builds", "schema"} <= named
 
