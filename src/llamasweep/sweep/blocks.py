@@ -202,8 +202,7 @@ def decompose(cells: Iterable[Cell]) -> list[Block]:
     for blocks in kinds.values():
         order = ranks(blocks)
         order[TEST] = {test: i for i, test in enumerate(_bench_order(order[TEST]))}
-        ordered = [_in_order(block, order) for block in blocks]
-        result += joined(ordered, order)
+        result += joined([in_order(block, order) for block in blocks], order)
     return result
 
 
@@ -212,8 +211,12 @@ def _bench_order(tests: Iterable[Test]) -> list[Test]:
     return sorted(tests, key=lambda test: ("pp", "tg", "pg").index(test.kind))
 
 
-def _in_order(block: Block, order: Ranks) -> Block:
-    return replace(block, tests=tuple(sorted(block.tests, key=order[TEST].__getitem__)))
+def in_order(block: Block, order: Ranks) -> Block:
+    """The block with the values of every axis and its tests in `order`."""
+    for name in (TEST, *names_of(block)):
+        values = values_of(block, name) or ()
+        block = with_values(block, name, tuple(sorted(values, key=order[name].__getitem__)))
+    return block
 
 
 def nth_point(

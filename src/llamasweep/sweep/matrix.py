@@ -96,14 +96,14 @@ class _Matrix:
         quant_of: Mapping[ModelSource, str],
     ) -> None:
         self.spec, self.models, self.words, self.quant_of = spec, models, words, quant_of
-        self.axes = self._resolved(spec.axes, "matrix")
         coupled = ("type_k", "type_v") if spec.kv_types else ()
-        self.own_axes = frozenset((*(name for name, _ in self.axes), *coupled))
+        self.own_axes = frozenset((*(name for name, _ in spec.axes), *coupled))
 
     def product(self) -> Iterator[Block]:
+        own = self._resolved(self.spec.axes, "matrix")
         for model in self.models:
             for kv_type in self.spec.kv_types or (None,):
-                axes = dict(self.axes)
+                axes = dict(own)
                 if kv_type is not None:
                     axes |= {"type_k": (kv_type,), "type_v": (kv_type,)}
                 yield Block(model=model, axes=ordered_axes(axes), tests=self.spec.tests)
