@@ -72,11 +72,6 @@ def _permanence(nvml: ModuleType) -> Callable[[Exception], bool]:
 def _device_sensors(
     nvml: ModuleType, handle: Any, device: str, tree_pids: Callable[[], frozenset[int]]
 ) -> list[Sensor]:
-    def one(metric: str, call: Callable[[], float], *, every: int = 1) -> Sensor:
-        return Sensor(
-            device=device, metrics=(metric,), read=lambda: ((metric, float(call())),), every=every
-        )
-
     def memory() -> Pairs:
         info = nvml.nvmlDeviceGetMemoryInfo(handle)
         return ("vram_used_bytes", float(info.used)), ("vram_total_bytes", float(info.total))
@@ -88,51 +83,45 @@ def _device_sensors(
             ("memory_controller_use_fraction", rates.memory / 100),
         )
 
-    pcie = nvml.nvmlDeviceGetPcieThroughput
-    return [
-        Sensor(device=device, metrics=("vram_used_bytes", "vram_total_bytes"), read=memory),
-        Sensor(
-            device=device,
-            metrics=("vram_process_bytes",),
-            read=lambda: _process_memory(nvml, handle, tree_pids()),
-        ),
-        Sensor(
-            device=device,
-            metrics=("use_fraction", "memory_controller_use_fraction"),
-            read=utilisation,
-        ),
-        one("power_w", lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1e3),
-        one("energy_j", lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3),
-        one("sm_clock_mhz", lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
-        one("memory_clock_mhz", lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
-        one("temperature_c", lambda: _temperature(nvml, handle)),
-        Sensor(
-            device=device,
-            metrics=("throttle_reasons_mask", "is_throttled"),
-            read=lambda: _throttle(nvml, handle),
-        ),
-        one(
-            "pcie_link_generation",
-            lambda: nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle),
-            every=SLOW_EVERY,
-        ),
-        one(
-            "pcie_link_width_lanes",
-            lambda: nvml.nvmlDeviceGetCurrPcieLinkWidth(handle),
-            every=SLOW_EVERY,
-        ),
-        # NVML watches the link for 20 ms before it answers, hence seldom.
-        one(
-            "pcie_sent_bytes_per_s",
-            lambda: pcie(handle, nvml.NVML_PCIE_UTIL_TX_BYTES) * 1024,
-            every=SLOW_EVERY,
-        ),
-        one(
-            "pcie_received_bytes_per_s",
-            lambda: pcie(handle, nvml.NVML_PCIE_UTIL_RX_BYTES) * 1024,
-            every=SLOW_EVERY,
-        ),
+    many: list[tuple[tuple[str, ...], Callable[[], Pairs]]] = [
+        (("vram_used_bytes", "vram_total_bytes"), memory),
+        (("vram_process_bytes",), lambda: _process_memory(nvml, handle, tree_pids())),
+        (("use_fraction", "memory_controller_use_fraction"), utilisation),
+        (("throttle_reasons_mask", "is_throttled"), lambda: _throttle(nvml, handle)),
     ]
+    return [
+        *(Sensor(device=device, metrics=metrics, read=read) for metrics, read in many),
+        *(_one(device, metric, call) for metric, call in _single_values(nvml, handle).items()),
+        *(_one(device, m, call, SLOW_EVERY) for m, call in _pcie_values(nvml, handle).items()),
+    ]
+
+
+def _one(device: str, metric: str, call: Callable[[], float], every: int = 1) -> Sensor:
+    return Sensor(
+        device=device, metrics=(metric,), read=lambda: ((metric, float(call())),), every=every
+    )
+
+
+def _single_values(nvml: ModuleType, handle: Any) -> dict[str, Callable[[], float]]:
+    return {
+        "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
+        "energy_j": lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3,
+        "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
+        "memory_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
+        "temperature_c": lambda: _temperature(nvml, handle),
+    }
+
+
+def _pcie_values(nvml: ModuleType, handle: Any) -> dict[str, Callable[[], float]]:
+    """Read seldom: for its throughput NVML watches the link for 20 ms before it answers."""
+    throughput = nvml.nvmlDeviceGetPcieThroughput
+    sent, received = nvml.NVML_PCIE_UTIL_TX_BYTES, nvml.NVML_PCIE_UTIL_RX_BYTES
+    return {
+        "pcie_link_generation": lambda: nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle),
+        "pcie_link_width_lanes": lambda: nvml.nvmlDeviceGetCurrPcieLinkWidth(handle),
+        "pcie_sent_bytes_per_s": lambda: throughput(handle, sent) * 1024,
+        "pcie_received_bytes_per_s": lambda: throughput(handle, received) * 1024,
+    }
 
 
 def _process_memory(nvml: ModuleType, handle: Any, pids: frozenset[int]) -> Pairs:
