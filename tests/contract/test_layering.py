@@ -18,8 +18,8 @@ PURE = (
 )
 """Rooms (or modules) that touch nothing outside; each may import its own floor and those before it."""
 
-GROUND = ("cache",)
-"""Modules that touch the world and that every edge may know: where things are kept on this machine."""
+GROUND = ("cache", "sweep_file")
+"""Modules that touch the world and that every edge may know: where things are kept, how a sweep is read from disk."""
 
 EDGES = ("gguf", "engines", "builds", "machine", "telemetry", "store", "report")
 """Rooms that touch the world. They know the pure rooms and not each other."""
