@@ -11,12 +11,14 @@ from collections.abc import Sequence
 
 from llamasweep.report import figures
 from llamasweep.report.marks import (
+    GROUPED,
     PALETTE,
     ROW_HEIGHT,
     Spec,
     ceiling_layers,
-    end_label_layer,
+    end_labels,
     framed,
+    label_layers,
     line_layer,
     point_layer,
     range_layer,
@@ -78,6 +80,7 @@ def panel_chart(panel: Panel) -> Spec:
     x["axis"] = {"grid": False, "labelOverlap": "greedy", "labelFlush": False, "labelAngle": 0}
     if panel.is_numeric:
         x["axis"]["values"] = xs
+        x["axis"]["labelExpr"] = GROUPED
         x["scale"] = {
             "domain": [0 if panel.axis == "n_depth" else min(xs), max(xs)],
             "nice": False,
@@ -95,8 +98,9 @@ def panel_chart(panel: Panel) -> Spec:
     ]
     for layer in layers:
         layer["encoding"].setdefault("x", x)
-    layers.append(end_label_layer(values))
-    return framed(values, layers, height=210, config={"axisX": {"grid": False}}, right=112)
+    labels = end_labels(values, panel)
+    layers += label_layers(labels)
+    return framed(values, layers, height=210, config={"axisX": {"grid": False}})
 
 
 def _figures_of(row: Row) -> Spec:
@@ -176,6 +180,7 @@ def _dot_layers(rows: Sequence[Row], values: list[Spec], along: str) -> list[Spe
         for value in values:
             value.pop("kept", None)
         return []
+    across = "y" if along == "x" else "x"
     return [
         {
             "transform": [{"flatten": ["kept"]}],
@@ -183,10 +188,11 @@ def _dot_layers(rows: Sequence[Row], values: list[Spec], along: str) -> list[Spe
                 "type": "point",
                 "shape": "circle",
                 "aria": False,
-                "size": 9,
+                "size": 11,
+                across + "Offset": 10 if along == "x" else 7,
                 "filled": True,
                 "color": PALETTE["ink"],
-                "opacity": 0.55,
+                "opacity": 0.6,
             },
             "encoding": {along: speed("kept")},
         }

@@ -1,4 +1,6 @@
-"""Numbers as people read them: three significant digits, integers above 100, a unit, one thin space in thousands.
+"""Numbers as people read them: three significant digits, integers above 100, a unit, a thin space in thousands.
+
+Four digits stand together, as people write 2048 and 4096; from five on they are grouped.
 
 Knows nothing of records. A missing value is never formatted here: the callers say "not measured" with the reason.
 """
@@ -14,7 +16,7 @@ THIN = "\u202f"
 
 
 def number(value: float) -> str:
-    """Three significant digits; integers from 100 on, with a thin space between thousands."""
+    """Three significant digits; integers from 100 on."""
     if not math.isfinite(value):
         return str(value)
     return _grouped(f"{value:.{decimals(value)}f}")
@@ -43,7 +45,7 @@ def rate(tps: float) -> str:
 
 
 def count(value: int) -> str:
-    """An integer with thin spaces between thousands."""
+    """An integer, grouped from five digits on."""
     return _grouped(str(value))
 
 
@@ -99,7 +101,7 @@ def span(low: str, high: str) -> str:
 def _grouped(text: str) -> str:
     sign = "−" if text.startswith("-") else ""
     whole, dot, fraction = text.lstrip("-").partition(".")
-    if len(whole) > 3:
+    if len(whole) > 4:
         first = len(whole) % 3 or 3
         parts = [whole[:first]] + [whole[i : i + 3] for i in range(first, len(whole), 3)]
         whole = THIN.join(parts)

@@ -64,30 +64,35 @@ def headline(rows: Sequence[Row], where: str) -> str:
     subjects = {row.subject for row in measured}
     parts: list[str] = []
     if best_tg is not None:
-        parts.append(f"{figures.number(median(best_tg))} tokens a second written" + _share(best_tg))
+        parts.append(f"writes {figures.number(median(best_tg))} tokens a second" + _share(best_tg))
     same_subject = [row for row in pp if row.subject == best.subject]
-    reader = max(same_subject, key=median, default=best_pp)
+    reader = max(same_subject, key=median, default=None if best_tg else best_pp)
     if reader is not None:
-        parts.append(f"{figures.number(median(reader))} read")
+        unit = "" if parts else " tokens a second"
+        parts.append(f"reads {figures.number(median(reader))}{unit}")
     if not parts:
-        parts.append(f"{figures.number(median(best))} tokens a second in {best.test}")
-    name = f"{best.subject} on {where}"
-    return (
-        (f"Fastest of {len(subjects)}: {name}" if len(subjects) > 1 else name)
-        + ": "
-        + ", ".join(parts)
-    )
+        parts.append(f"does {figures.number(median(best))} tokens a second in {best.test}")
+    speeds = " and ".join(parts)
+    if len(subjects) > 1:
+        return f"On {where}, {best.subject} is the fastest of {len(subjects)}: it {speeds}"
+    return f"{best.subject} on {where} {speeds}"
 
 
 def findings(rows: Sequence[Row]) -> tuple[Finding, ...]:
-    """The sentences below the title; panels add theirs."""
-    found = [*_ceiling_findings(rows), *_ladder_findings(rows), *_failure_findings(rows)]
+    """What was found of speeds: shares of the ceiling, steps of the quantisation ladder."""
+    return (*_ceiling_findings(rows), *_ladder_findings(rows))
+
+
+def warnings(rows: Sequence[Row]) -> tuple[Finding, ...]:
+    """What went wrong or is in doubt."""
+    found = _failure_findings(rows)
     noisy = [row for row in rows if NOISY & set(row.flags)]
     if noisy:
+        verb = "is" if len(noisy) == 1 else "are"
         found.append(
             Finding(
                 text=f"{figures.counted(len(noisy), 'row')} of {figures.count(len(rows))} "
-                f"{'is' if len(noisy) == 1 else 'are'} noisy: read small differences there with care.",
+                f"{verb} noisy: read small differences there with care.",
                 link="trust",
             )
         )
@@ -141,7 +146,7 @@ def shallowest(rows: Sequence[Row]) -> list[Row]:
 
 def _share(row: Row) -> str:
     fraction = row.pencil_fraction.value
-    return f" ({figures.percent(fraction)} of the pencil ceiling)" if fraction is not None else ""
+    return f", {figures.percent(fraction)} of the pencil ceiling," if fraction is not None else ""
 
 
 def _verb(kind: str) -> str:
@@ -220,55 +225,59 @@ def _failure_findings(rows: Sequence[Row]) -> list[Finding]:
 
 
 def _depth_title(panel: Panel) -> str:
-    kept: list[float] = []
-    depths: set[float] = set()
-    decided = True
-    for series in panel.series:
-        first, last = series.points[0], series.points[-1]
-        kept.append(last.median / first.median)
-        depths.add(float(last.x))
-        decided = decided and compare(first.row, last.row) != "undecided"
+    ends = [(series.points[0], series.points[-1]) for series in panel.series]
+    deepest = max(float(last.x) for _, last in ends)
+    where = f"depth {figures.count(int(deepest))}"
+    clear = [(a, b) for a, b in ends if compare(b.row, a.row) in ("slower", "faster")]
+    same = [(a, b) for a, b in ends if compare(b.row, a.row) == "same"]
+    if not clear:
+        visible = "loses nothing" if len(same) == len(ends) else "loses nothing beyond the spread"
+        return f"{_verb(panel.kind)} {visible} up to {where}"
+    kept = [last.median / first.median for first, last in clear + same]
     share = figures.span(figures.percent(min(kept)), figures.percent(max(kept)))
-    where = figures.count(int(max(depths)))
-    if not decided:
-        return f"{_verb(panel.kind)} at depth {where}: {share} of the speed without, not clear of the spread"
-    if min(kept) > 1 - SAME_WITHIN:
-        return f"{_verb(panel.kind)} loses nothing up to depth {where}"
-    return f"{_verb(panel.kind)} keeps {share} of its speed at depth {where}"
+    return f"{_verb(panel.kind)} keeps {share} of its speed at {where}"
 
 
 def _threads_title(panel: Panel) -> str:
-    enough = {_smallest_enough(series) for series in panel.series}
-    peaks = {max(series.points, key=lambda point: point.median).x for series in panel.series}
-    most = max(float(point.x) for series in panel.series for point in series.points)
     word = _verb(panel.kind)
-    if len(enough) > 1:
-        low, high = min(enough), max(enough)
-        return f"{word} needs {low:g} to {high:g} threads, depending on {_series_noun(panel)}"
-    needed = enough.pop()
-    if needed < most:
-        lost = min(_loss_at_most(series) for series in panel.series)
-        if lost < 1 - SAME_WITHIN:
-            return f"{word} is fastest at {needed:g} {_threads(needed)}; {most:g} keep {figures.percent(lost)} of that"
-        return f"Above {needed:g} {_threads(needed)} {word.lower()} gains nothing"
-    if peaks == {most}:
+    most = max(float(point.x) for series in panel.series for point in series.points)
+    firm = {_enough(series, ("same",)) for series in panel.series}
+    loose = {_enough(series, ("same", "undecided")) for series in panel.series}
+    needed = max(loose)
+    if len(loose) > 1:
+        return (
+            f"{word} needs {min(loose):g} to {needed:g} threads, depending on {_series_noun(panel)}"
+        )
+    if needed == most:
         return f"{word} still gains at {most:g} threads, the most that was tried"
-    return f"{word} needs {needed:g} threads"
+    lost = max(series.points[-1].median / _best(series).median for series in panel.series)
+    if all(
+        compare(series.points[-1].row, _best(series).row) == "slower" for series in panel.series
+    ):
+        return (
+            f"{word} is fastest at {needed:g} {_threads(needed)}; {most:g} keep "
+            f"{figures.percent(lost)} of that"
+        )
+    beyond = "" if firm == loose else " beyond the spread"
+    return f"Above {needed:g} {_threads(needed)} {word.lower()} gains nothing{beyond}"
 
 
 def _threads(n: float) -> str:
     return "thread" if n == 1 else "threads"
 
 
-def _smallest_enough(series: Series) -> float:
-    """Fewest threads within 3 % of the fastest."""
-    best = max(point.median for point in series.points)
-    return min(float(p.x) for p in series.points if p.median >= best * (1 - SAME_WITHIN))
+def _best(series: Series) -> Point:
+    return max(series.points, key=lambda point: point.median)
 
 
-def _loss_at_most(series: Series) -> float:
-    best = max(point.median for point in series.points)
-    return series.points[-1].median / best
+def _enough(series: Series, verdicts: tuple[Verdict, ...]) -> float:
+    """Fewest threads that the fastest point is not clearly faster than; single repetitions show nothing clearly."""
+    best = _best(series)
+    if best.row.rates is None or best.row.rates.n_kept < 2:
+        verdicts = ("same",)
+    return min(
+        float(point.x) for point in series.points if compare(best.row, point.row) in verdicts
+    )
 
 
 def _best_words(series: Series, panel: Panel) -> str:

@@ -23,19 +23,22 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDTH = 420
 """Whole chart with its labels, in px: readable when a phone shrinks it to 328."""
 ROW_HEIGHT = 30
+MAX_LABEL_WIDTH = 140
+GROUPED = (
+    "replace(format(datum.value, datum.value >= 10000 ? ',~r' : '~r'), regexp(',', 'g'), '\u202f')"
+)
+"""Axis numbers as `figures` writes them: grouped by a thin space from five digits on."""
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3]]
 
 
-def framed(
-    values: list[Spec], layers: list[Spec], *, height: int, config: Spec, right: int = 56
-) -> Spec:
+def framed(values: list[Spec], layers: list[Spec], *, height: int, config: Spec) -> Spec:
     return {
         "$schema": SCHEMA,
         "background": None,
         "width": WIDTH,
         "height": height,
-        "padding": {"left": 2, "top": 6, "right": right, "bottom": 2},
+        "padding": {"left": 2, "top": 6, "right": 10, "bottom": 2},
         "autosize": {"type": "fit-x", "contains": "padding"},
         "data": {"values": values},
         "layer": layers,
@@ -71,14 +74,14 @@ def speed(field: str, title: str = "tokens per second") -> Spec:
         "type": "quantitative",
         "title": title,
         "scale": {"zero": True, "nice": True},
-        "axis": {"labelFlush": False},
+        "axis": {"labelFlush": False, "labelExpr": GROUPED},
     }
 
 
 def range_layer(along: str) -> Spec:
     return {
         "transform": [{"filter": "isValid(datum.low)"}],
-        "mark": {"type": "rule", "color": PALETTE["ink"], "strokeWidth": 1.5, "aria": False},
+        "mark": {"type": "rule", "color": PALETTE["ink"], "strokeWidth": 1.25, "aria": False},
         "encoding": {along: speed("low"), along + "2": {"field": "high"}},
     }
 
@@ -129,74 +132,63 @@ def point_layer(panel: Panel) -> Spec:
     }
 
 
-def ceiling_layers(panel: Panel) -> list[Spec]:
-    """The pencil ceiling of each series as an ink line, where it does not squash the measurements."""
+def ceilings(panel: Panel) -> dict[float, str]:
+    """The pencil ceilings of a panel that can be drawn without squashing its measurements, with their labels."""
     top = max(point.median for series in panel.series for point in series.points)
-    ceilings = {
-        series.points[0].row.pencil_ceiling.value: series.label
-        for series in panel.series
-        if series.points[0].row.pencil_ceiling.value
-    }
-    drawn = [
-        {
-            "ceiling": value,
-            "label": f"pencil ceiling{f' {shown(label, 24)}' if len(ceilings) > 1 else ''}",
-        }
-        for value, label in ceilings.items()
-        if value is not None and value <= top * 2.2
-    ]
-    if not drawn:
+    found: dict[float, str] = {}
+    for series in panel.series:
+        value = series.points[0].row.pencil_ceiling.value
+        if value is not None and value <= top * 2.2:
+            found.setdefault(
+                value, f"ceiling {series.label}" if len(panel.series) > 1 else "ceiling"
+            )
+    return found
+
+
+def ceiling_layers(panel: Panel) -> list[Spec]:
+    """Ink lines across the plot at the pencil ceilings."""
+    values = [{"ceiling": value} for value in ceilings(panel)]
+    if not values:
         return []
-    data = {"values": drawn}
     return [
         {
-            "data": data,
-            "mark": {
-                "type": "rule",
-                "aria": False,
-                "color": PALETTE["ink"],
-                "strokeWidth": 1.25,
-                "strokeDash": [1, 0],
-            },
+            "data": {"values": values},
+            "mark": {"type": "rule", "color": PALETTE["ink"], "strokeWidth": 1.25, "aria": False},
             "encoding": {"y": speed("ceiling"), "x": {"value": 0}, "x2": {"value": "width"}},
-        },
+        }
+    ]
+
+
+def end_labels(values: Sequence[Spec], panel: Panel) -> list[Spec]:
+    """Names beside the right ends of lines and ceilings, moved apart where they would touch."""
+    ends = [(float(v["median"]), v["label"], "ink") for v in values if v["is_last"]]
+    ends += [(value, shown(label, 40), "quiet") for value, label in ceilings(panel).items()]
+    top = max([*(float(v["high"] or v["median"]) for v in values), *(y for y, _, _ in ends)])
+    gap = top * 0.08
+    placed: list[Spec] = []
+    last = -gap
+    for y, label, color in sorted(ends):
+        last = max(y, last + gap)
+        placed.append({"y": last, "label": label, "color": color})
+    return placed
+
+
+def label_layers(labels: Sequence[Spec]) -> list[Spec]:
+    """The names as text, ceilings in a quieter ink."""
+    return [
         {
-            "data": data,
+            "data": {"values": [label for label in labels if label["color"] == color]},
             "mark": {
                 "type": "text",
                 "aria": False,
                 "align": "left",
-                "baseline": "bottom",
-                "dy": -3,
-                "color": PALETTE["quiet"],
-                "fontSize": 12,
+                "dx": 9,
+                "limit": MAX_LABEL_WIDTH,
+                "color": PALETTE[color],
+                "fontSize": 13,
             },
-            "encoding": {"y": speed("ceiling"), "x": {"value": 2}, "text": {"field": "label"}},
-        },
+            "encoding": {"x": {"value": "width"}, "y": speed("y"), "text": {"field": "label"}},
+        }
+        for color in ("ink", "quiet")
+        if any(label["color"] == color for label in labels)
     ]
-
-
-def end_label_layer(values: Sequence[Spec]) -> Spec:
-    """Names at the right end of the lines, moved apart where they would touch."""
-    ends = sorted((v for v in values if v["is_last"]), key=lambda value: float(value["median"]))
-    top = max(float(v["high"] or v["median"]) for v in values)
-    gap = top * 0.075
-    placed: list[Spec] = []
-    last = -gap
-    for value in ends:
-        y = max(float(value["median"]), last + gap)
-        last = y
-        placed.append({"x": value["x"], "y": y, "label": value["label"]})
-    return {
-        "data": {"values": placed},
-        "mark": {
-            "type": "text",
-            "aria": False,
-            "align": "left",
-            "dx": 9,
-            "limit": 104,
-            "color": PALETTE["ink"],
-            "fontSize": 13,
-        },
-        "encoding": {"x": {"value": "width"}, "y": speed("y"), "text": {"field": "label"}},
-    }

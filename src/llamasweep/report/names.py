@@ -11,6 +11,7 @@ import shlex
 import unicodedata
 from collections.abc import Sequence
 
+from llamasweep.report import figures
 from llamasweep.sweep.parameters import PARAMETERS
 
 AXIS_WORDS: dict[str, str] = {
@@ -56,9 +57,11 @@ def axis_title(name: str) -> str:
 
 
 def value_word(value: object) -> str:
-    """A parameter's value as text: switches as on and off."""
+    """A parameter's value as text: switches as on and off, integers grouped from five digits on."""
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, int):
+        return figures.count(value)
     return shown(str(value), limit=60)
 
 

@@ -10,6 +10,8 @@ from llamasweep.report.rows import Row, axis_value, varying
 from llamasweep.report.strips import representative, setting_word
 
 MAX_SERIES = 6
+MAX_FREE_SERIES = 4
+"""More lines than this, and the other settings are held at one value."""
 MAX_MODELS = 6
 MAX_DOTS = 600
 
@@ -94,7 +96,7 @@ def _panel(rows: Sequence[Row], axis: str, kind: str, family: str) -> Panel | No
     if not usable:
         return None
     fixed: tuple[str, ...] = ()
-    if len(usable) > MAX_SERIES and others:
+    if len(usable) > MAX_FREE_SERIES and others:
         held = _richest(usable)[3:]
         usable = {key: line for key, line in usable.items() if key[3:] == held}
         fixed = tuple(setting_word(n, v) for n, v in zip(others, held, strict=True))

@@ -75,18 +75,19 @@ def hero(rows: Sequence[Row]) -> Hero | None:
     timed = [row for row in rows if row.rates is not None and row.kind in ("pp", "tg")]
     if not timed:
         return None
-    axes, chosen = _choose(rows)
+    axes, chosen = _choose(rows, timed)
     tg_end, tg_tps = _tg_end(chosen)
     pp_end = max((_top(pp) for _, pp in chosen if pp is not None and pp.rates), default=0) or None
     ordered = sorted(chosen, key=_speed_order(chosen))
-    strips = tuple(_strip(pair, axes, tg_end, tg_tps, pp_end) for pair in ordered[:MAX_STRIPS])
-    shortened = set(varying(rows)) - set(axes)
+    shortened = tuple(axis for axis in varying(timed) if axis not in axes)
+    names = (axes, shortened)
+    strips = tuple(_strip(pair, names, tg_end, tg_tps, pp_end) for pair in ordered[:MAX_STRIPS])
     return Hero(
         strips=strips,
         n_left_out=max(0, len(ordered) - MAX_STRIPS),
         choice=(
-            "each strip is the fastest of its settings of "
-            + ", ".join(axis_word(a) for a in varying(rows) if a in shortened)
+            "Each strip is the fastest of its settings of "
+            + ", ".join(axis_word(axis) for axis in shortened)
             if shortened
             else None
         ),
@@ -114,9 +115,9 @@ def representative(rows: Sequence[Row], kind: str) -> list[Row]:
 Pair = tuple[Row | None, Row | None]
 
 
-def _choose(rows: Sequence[Row]) -> tuple[tuple[str, ...], list[Pair]]:
+def _choose(rows: Sequence[Row], timed: Sequence[Row]) -> tuple[tuple[str, ...], list[Pair]]:
     """The finest division that stays readable: every setting, else depth, else model and quantisation alone."""
-    axes = varying(rows)
+    axes = varying(timed)
     identity = tuple(a for a in axes if a in ("run_id", "build"))
     with_depth = (*identity, *(a for a in axes if a == "n_depth"))
     divisions = ((axes, MAX_FULL_STRIPS), (with_depth, MAX_STRIPS), (identity, MAX_STRIPS))
@@ -186,18 +187,29 @@ def _subject_row(pair: Pair) -> Row:
 
 def _strip(
     pair: Pair,
-    axes: tuple[str, ...],
+    axes: tuple[tuple[str, ...], tuple[str, ...]],
     tg_end: float | None,
     tg_tps: float | None,
     pp_end: float | None,
 ) -> Strip:
     row = _subject_row(pair)
-    words = [setting_word(axis, axis_value(row, axis)) for axis in axes]
+    words = [setting_word(axis, axis_value(row, axis)) for axis in axes[0]]
+    words += [_chosen_word(axis, pair) for axis in axes[1]]
     return Strip(
         subject=row.subject,
         setting=", ".join(words),
         tg=_tg_track(pair[0], tg_end, tg_tps),
         pp=_pp_track(pair[1], pp_end),
+    )
+
+
+def _chosen_word(axis: str, pair: Pair) -> str:
+    """The setting that was fastest, said of each track where they differ."""
+    kinds = [(row.kind, axis_value(row, axis)) for row in pair if row is not None and row.rates]
+    if len({value for _, value in kinds}) == 1:
+        return setting_word(axis, kinds[0][1])
+    return f"{axis_word(axis)} " + ", ".join(
+        f"{value_word(value)} ({kind})" for kind, value in kinds
     )
 
 

@@ -82,7 +82,7 @@ def impossible(rows: Sequence[Row]) -> tuple[Impossible, ...]:
             groups.setdefault((row.status, reason), []).append(row)
     found = [
         Impossible(
-            title=STATUS_WORDS[status],
+            title=_title(status, None),
             reason=shown(reason, 400),
             rows=_named(group, axes),
             n_rows=len(group),
@@ -106,8 +106,7 @@ def row_name(row: Row, axes: Sequence[str]) -> str:
 def _failure(group: Sequence[Row], axes: Sequence[str]) -> Failure:
     attempt = group[0].attempt
     return Failure(
-        title=STATUS_WORDS.get(attempt.status, attempt.status)
-        + (f": {shown(attempt.error_kind.replace('_', ' '), 60)}" if attempt.error_kind else ""),
+        title=_title(attempt.status, attempt.error_kind),
         message=shown(attempt.error_message or f"no message: {NO_REASON}", 600),
         end=_end(group[0]),
         stderr=shown_block(attempt.stderr_tail) if attempt.stderr_tail else None,
@@ -115,6 +114,13 @@ def _failure(group: Sequence[Row], axes: Sequence[str]) -> Failure:
         rows=_named(group, axes),
         n_rows=len(group),
     )
+
+
+def _title(status: str, kind: str | None) -> str:
+    words = STATUS_WORDS.get(status, status)
+    if kind and kind.replace("_", " ") != words:
+        words += f": {shown(kind.replace('_', ' '), 60)}"
+    return words[0].upper() + words[1:]
 
 
 def _end(row: Row) -> str:

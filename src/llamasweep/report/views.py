@@ -97,7 +97,7 @@ def page(runs: Sequence[RunData]) -> Page:
     return Page(
         title=findings.headline(rows, where),
         heads=heads,
-        findings=(*findings.findings(rows), *_axis_findings(rows))[:MAX_FINDINGS],
+        findings=_findings(rows),
         hero=hero,
         sections=sections,
         failures=failed,
@@ -111,6 +111,13 @@ def page(runs: Sequence[RunData]) -> Page:
     )
 
 
+def _findings(rows: Sequence[Row]) -> tuple[findings.Finding, ...]:
+    """Warnings always have their place; what was found fills the rest."""
+    last = findings.warnings(rows)
+    first = (*findings.findings(rows), *_axis_findings(rows))
+    return (*first[: MAX_FINDINGS - len(last)], *last)
+
+
 def _contents(
     has_hero: bool, sections: Sequence[ChartSection], has_failures: bool, has_impossible: bool
 ) -> tuple[tuple[str, str], ...]:
@@ -119,7 +126,7 @@ def _contents(
     if has_failures:
         entries.append(("failures", "What failed"))
     if has_impossible:
-        entries.append(("impossible", "Not possible here"))
+        entries.append(("impossible", "Not tried"))
     return (*entries, ("trust", "Trust"), ("rows", "All rows"), ("repeat", "Repeat it"))
 
 
@@ -194,6 +201,7 @@ def _flat(facts: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
 
 
 def _rates_section(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
+    rows = [row for row in rows if row.rates is not None]
     pairs = strips.per_model(rows)
     identity = [axis for axis in varying(rows) if axis in ("run_id", "build")]
     made = []
