@@ -1,0 +1,18 @@
+"""Text from outside on a terminal: what could move the cursor or hide something is shown escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+
+def printable(text: object) -> str:
+    """The text with control, format and undecodable characters as backslash escapes."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
+def table_lines(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """A plain table, columns as wide as their widest cell, the last one open."""
+    cells = [list(heads), *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
+    for row in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
