@@ -235,6 +235,17 @@ def prune(is_sure: bool) -> None:
         )
 
 
+def install_build(version: int) -> Build:
+    """Install llama-bench of a version with the backend that fits this machine, and say what is done."""
+    from llamasweep.builds import install as installation
+
+    plan = installation.make_plan(version)
+    click.echo(f"{plan.label}: backend {plan.choice.backend} ({plan.choice.reason}).", err=True)
+    if plan.choice.advice:
+        click.echo(plan.choice.advice, err=True)
+    return _install_visibly(plan, None)
+
+
 def _install_visibly(plan: InstallPlan, n_jobs: int | None) -> Build:
     """Install with a live bar on a terminal, plain lines elsewhere; SIGTERM ends it like Ctrl-C."""
     import signal

@@ -12,16 +12,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from llamasweep.engines.llama_bench import verify
-from llamasweep.engines.llama_bench_errors import Failure, explain
+from llamasweep.engines.llama_bench_errors import Failure
 from llamasweep.engines.llama_bench_output import LogReader, RowReader
 from llamasweep.results.records import Attempt, Phase, Sample, TelemetryFigures
 from llamasweep.results.summary import fold, leading_discards, summarise_rates
 from llamasweep.run import phases as phase_cut
+from llamasweep.run.failures import TAIL_LINES, find_failure
 from llamasweep.run.group_log import GroupRecord
 from llamasweep.sweep.cell import Cell, Test
 from llamasweep.sweep.subjects import ModelSource
 
-TAIL_LINES = 30
 _TAIL_CHARS = 4000
 _WIDE_SPREAD_FRACTION = 0.05
 _BUSY_NEIGHBOUR_FRACTION = 0.10
@@ -72,7 +72,7 @@ def assemble(record: GroupRecord, *, absent: Mapping[str, str] | None = None) ->
         attempt, kept = _measured(context)
         attempts.append(attempt)
         samples += kept
-    failure = _failure(record, len(rows), len(cells))
+    failure = find_failure(record, len(rows), len(cells))
     if failure is not None and len(rows) < len(cells):
         attempts += _failed(record, len(rows), failure, starts)
     return Assembled(
@@ -263,39 +263,6 @@ def _engine_facts(row: Mapping[str, Any]) -> dict[str, Any]:
     if row.get("build_commit") not in {None, "", "unknown"}:
         facts["build_commit"] = row["build_commit"]
     return facts
-
-
-def _failure(record: GroupRecord, n_rows: int, n_cells: int) -> Failure | None:
-    """Why there are fewer rows than cells; None where nobody failed (all there, stopped, or the runner was killed)."""
-    if record.ending is None or record.end.get("reason") == "stopped":
-        return None
-    if record.end.get("reason") == "timeout":
-        return Failure(status="timeout", kind="hang", message=str(record.end.get("message")))
-    if record.end.get("reason") == "garbage":
-        return Failure(
-            status="failed", kind="garbage_output", message=str(record.end.get("message"))
-        )
-    if n_rows >= n_cells:
-        return None
-    found = explain(
-        exit_code=record.ending.exit_code,
-        exit_signal=record.ending.exit_signal,
-        stderr_lines=record.stderr_lines[-TAIL_LINES:],
-        was_oom_killed=bool(record.end.get("was_oom_killed")),
-    )
-    if found is not None:
-        return found
-    garbage = [line for line in record.stdout_lines if line.strip() and not line.startswith(b"{")]
-    if garbage:
-        shown = garbage[0][:120].decode("utf-8", "replace")
-        return Failure(
-            status="failed", kind="garbage_output", message=f"stdout holds no result but {shown!r}"
-        )
-    return Failure(
-        status="failed",
-        kind="too_few_rows",
-        message=f"the engine ended well but gave {n_rows} of {n_cells} results",
-    )
 
 
 def _failed(

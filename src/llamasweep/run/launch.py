@@ -25,7 +25,7 @@ def main() -> None:
     options = json.loads(sys.argv[1])
     argv = sys.argv[split + 1 :]
     if options["address_space_bytes"] is not None:
-        import resource  # not on Windows
+        import resource  # noqa: PLC0415  (not on Windows)
 
         limit = options["address_space_bytes"]
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -33,7 +33,7 @@ def main() -> None:
         if options["guard"]:
             sys.exit(_guard(argv))
         _tie_to_parent(options["parent_pid"])
-        os.execv(argv[0], argv)
+        os.execv(argv[0], argv)  # noqa: S606  (no shell is the point)
     except OSError as problem:
         sys.stderr.write(f"llamasweep: cannot start {argv[0]!r}: {problem.strerror}\n")
         sys.exit(EXIT_NOT_STARTED)

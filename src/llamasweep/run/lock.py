@@ -54,6 +54,11 @@ class SweepLock:
         self._write(engine=None)
         return self
 
+    def name_run(self, run_id: str) -> None:
+        """From now on the lock names this run."""
+        self._run_id = run_id
+        self._write(engine=None)
+
     def name_engine(self, pid: int | None, started_at_s: float | None) -> None:
         """Write down which engine runs now; None when there is none."""
         self._write(engine=None if pid is None else {"pid": pid, "started_at_s": started_at_s})
@@ -77,6 +82,18 @@ class SweepLock:
                 self._file.truncate()
             self._file.close()
             self._file = None
+
+
+def current_run(path: Path | None = None) -> str | None:
+    """The run that is being measured on this machine now, None where there is none."""
+    chosen = path or lock_path()
+    if not chosen.exists():
+        return None
+    with chosen.open("a+", encoding="utf-8") as file:
+        if _try_lock(file):
+            return None  # closing the file lets the lock go
+        run_id = _read(file).get("run_id")
+    return run_id if isinstance(run_id, str) else None
 
 
 def _read(file: IO[str]) -> dict[str, Any]:

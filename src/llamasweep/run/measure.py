@@ -109,11 +109,11 @@ def measure(
     return Measured(outcome=outcome, found=found, call=call, record=record, sampler_cost=cost)
 
 
-def call_options(group: Group, spec: SweepSpec, links: Path) -> CallOptions:
-    """links: folder for plain names of models whose own would break the command line."""
+def call_options(group: Group, spec: SweepSpec, links: Path | None) -> CallOptions:
+    """links: folder for plain names of models whose own would break the command line, None to show the own name."""
     path = Path(group.model.source.path or "")
     return CallOptions(
-        model_path=plain_path(path, links, "model"),
+        model_path=plain_path(path, links, "model") if links is not None else str(path),
         n_reps=spec.repetitions,
         warmup=spec.warmup,
         extra_args=spec.extra_args,
@@ -142,11 +142,19 @@ def group_description(
         if bench.sampler is not None
         else None,
         "n_cores": bench.n_cores,
-        "bandwidth_bytes_per_s": bench.bandwidth_bytes_per_s,
+        "bandwidth_bytes_per_s": _memory_bandwidth(group, bench),
         "bandwidth_source": bench.bandwidth_source,
         "flags": list(flags),
         "start_ns": time.time_ns(),
     }
+
+
+def _memory_bandwidth(group: Group, bench: Bench) -> float | None:
+    """RAM bandwidth bounds only what runs from RAM; for a GPU the sweep must give the number."""
+    from_ram = is_cpu_only(group.build) or dict(group.block.axes).get("n_gpu_layers") == (0,)
+    if from_ram or bench.spec.bandwidth_bytes_per_s is not None:
+        return bench.bandwidth_bytes_per_s
+    return None
 
 
 def describe_cell(cell: Cell, group: Group, session: Session) -> dict[str, Any]:

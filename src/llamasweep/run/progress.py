@@ -30,17 +30,28 @@ class Standing:
 class Progress(Protocol):
     """A watcher. Every method may be called often and must be quick."""
 
-    def note(self, sentence: str) -> None: ...
+    def note(self, sentence: str) -> None:
+        """Something worth knowing that concerns no single cell."""
 
-    def group_started(self, group: Group, cells: Sequence[Cell], standing: Standing) -> None: ...
+    def cells_refused(self, attempts: Sequence[Attempt], standing: Standing) -> None:
+        """Rows of cells that no engine was asked for; all have the same reason."""
+
+    def group_started(self, group: Group, cells: Sequence[Cell], standing: Standing) -> None:
+        """An engine process begins."""
 
     def engine_said(
         self, event: EngineEvent, cell: Cell | None, readings: Sequence[Reading]
-    ) -> None: ...
+    ) -> None:
+        """A progress line or a row; readings since the last one."""
 
-    def cell_ended(self, attempt: Attempt, standing: Standing) -> None: ...
+    def row_arrived(self, cell: Cell, tps: float, standing: Standing) -> None:
+        """A result is safe on the disk. tps: median of all its repetitions."""
 
-    def waiting(self, reason: str, seconds: float) -> None: ...
+    def cell_ended(self, attempt: Attempt, standing: Standing) -> None:
+        """The row is made, with its flags; a failed cell is told here alone."""
+
+    def waiting(self, reason: str, seconds: float) -> None:
+        """Nothing is measured for at most so long."""
 
 
 class Silent:
@@ -49,12 +60,18 @@ class Silent:
     def note(self, sentence: str) -> None:
         pass
 
+    def cells_refused(self, attempts: Sequence[Attempt], standing: Standing) -> None:
+        pass
+
     def group_started(self, group: Group, cells: Sequence[Cell], standing: Standing) -> None:
         pass
 
     def engine_said(
         self, event: EngineEvent, cell: Cell | None, readings: Sequence[Reading]
     ) -> None:
+        pass
+
+    def row_arrived(self, cell: Cell, tps: float, standing: Standing) -> None:
         pass
 
     def cell_ended(self, attempt: Attempt, standing: Standing) -> None:

@@ -25,6 +25,8 @@ _VARIABLE = re.compile(r"\$(\w+|\{\w+\})|%\w+%")
 _LATER_SHARD = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$")
 _NOT_A_MODEL = ("mmproj-", "mtp-")
 MAX_GLOB_FILES = 10_000
+DEFAULT_QUANT = "Q4_K_M"
+"""What a synthetic model is written in where the sweep names no quantisation."""
 
 OnSynth = Callable[[str, int, int], None]
 """(label, bytes written, bytes in all) while a model is generated."""
@@ -67,7 +69,7 @@ def model_sources(spec: SweepSpec) -> list[ModelSource]:
     for entry in spec.models:
         for source in source_templates(entry):
             if source.synth is not None:
-                quant = source.quant_asked or synth.DEFAULT_QUANT
+                quant = source.quant_asked or DEFAULT_QUANT
                 label = source.label if source.quant_asked else f"{source.label} {quant}"
                 found.append(replace(source, quant_asked=quant, label=label))
             else:
@@ -83,7 +85,7 @@ def _paths(written: str, *, is_pattern: bool) -> list[str]:
     expanded = _expand(written)
     if not is_pattern:
         return [expanded]
-    matches = sorted(glob.glob(expanded, recursive=True))[:MAX_GLOB_FILES]
+    matches = sorted(glob.glob(expanded, recursive=True))[:MAX_GLOB_FILES]  # noqa: PTH207  (an absolute pattern)
     models = [m for m in matches if Path(m).is_file() and _is_model_name(Path(m).name)]
     return models or [expanded]  # nothing there: one source whose problem says so
 
@@ -129,7 +131,7 @@ def _from_file(source: ModelSource, path: Path) -> Model:
 
 
 def _synthetic(source: ModelSource, *, generate: bool, on_synth: OnSynth | None) -> Model:
-    shape, quant = source.synth or "", source.quant_asked or synth.DEFAULT_QUANT
+    shape, quant = source.synth or "", source.quant_asked or DEFAULT_QUANT
     path = synth.cached_path(shape, quant)
     if generate or path.exists():
 

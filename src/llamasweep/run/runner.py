@@ -7,9 +7,10 @@ signal or the clock ends the run with everything finished kept.
 from __future__ import annotations
 
 import shutil
+import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,15 +23,18 @@ from llamasweep.run.cooldown import Cooler
 from llamasweep.run.group_run import OnEvent
 from llamasweep.run.lock import SweepLock
 from llamasweep.run.measure import Bench, Measured, common_columns, describe_cell, measure
+from llamasweep.run.prepare import as_measured
 from llamasweep.run.process import EngineProcess, adopt_orphans
 from llamasweep.run.progress import Progress, Standing
 from llamasweep.run.session import Session
 from llamasweep.run.stop import StopSignals
 from llamasweep.run.timeouts import Expected
-from llamasweep.sweep.cell import Cell, Group, Test, cell_id
+from llamasweep.sweep.cell import Block, Cell, Group, Test, cell_id
+from llamasweep.sweep.matrix import decompose
 from llamasweep.sweep.parameters import BY_NAME
-from llamasweep.sweep.plan import Plan, decompose, remaining
-from llamasweep.sweep.predict import Rates, predict_cell_s, predict_group_s
+from llamasweep.sweep.plan import Plan, remaining
+from llamasweep.sweep.predict import Cost, Rates, group_cost
+from llamasweep.sweep.subjects import Model
 
 LEAST_FREE_BYTES = 256 << 20
 _BYTES_PER_CELL = 64 << 10
@@ -72,50 +76,47 @@ class Runner:
     cooler: Cooler
     retry_failed: bool = False
     flags: tuple[str, ...] = ()
-    queue: deque[Group] = field(default_factory=deque)
     n_measured: int = 0
-    n_planned_done: int = 0
+    _n_groups_taken: int = 0
+    _n_done: int = 0
+    _n_rows_now: int = 0
+    _rest: deque[Group] = field(default_factory=deque)
     _counts: dict[str, int] = field(default_factory=dict)
     _broken_loads: dict[tuple[Any, ...], Attempt] = field(default_factory=dict)
     _info_written_s: float = 0.0
-    _queue_s: float = 0.0
+    _later_s: float = 0.0
     _group_s: float = 0.0
     _group_share_left: float = 0.0
 
     def run(self) -> RunSummary:
         """Measure what is left of the plan."""
         adopt_orphans()
-        self._record_unsupported()
-        self._fill_queue()
-        self._price(None)
-        while self.queue and not self.stop.is_over:
+        self._record_refused()
+        for group in self._groups():
             self._check_disk()
-            group = self.queue.popleft()
-            if group.model.problem is not None:
-                self._record_without_engine(
-                    group, "failed", _problem_kind(group.model.problem), group.model.problem
-                )
-            elif (broken := self._broken_loads.get(_load_key(group))) is not None:
+            broken = self._broken_loads.get(_load_key(group))
+            if broken is not None:
                 self._record_like(group, broken)
             else:
                 self._measure(group)
         return self._finish()
 
-    # -- before
+    def _groups(self) -> Iterator[Group]:
+        """What is left, lazily: what a failed process did not get to, then the plan less what is done."""
+        is_resumed = bool(self.session.done)
+        coming = iter(self.plan.groups)
+        while not self.stop.is_over:
+            while not self._rest:
+                group = next(coming, None)
+                if group is None:
+                    return
+                self._n_groups_taken += 1
+                left = remaining(group, self._is_done_in(group) if is_resumed else None)
+                self._n_done += group.n_cells - sum(g.n_cells for g in left)
+                self._rest.extend(left)
+            yield self._rest.popleft()
 
-    def _fill_queue(self) -> None:
-        n_all = n_left = 0
-        for group in self.plan.groups:
-            n_all += group.n_cells
-            for rest in remaining(group, self._is_done_in(group)):
-                n_left += rest.n_cells
-                self.queue.append(rest)
-        self.n_planned_done = n_all - n_left
-
-    def _is_done_in(self, group: Group) -> Callable[[Cell], bool] | None:
-        """None where nothing of this run is done, so that nothing needs to be looked at."""
-        if not self.session.done:
-            return None
+    def _is_done_in(self, group: Group) -> Callable[[Cell], bool]:
         identity, build_hash, round_index = (
             group.model.identity,
             group.build.content_hash,
@@ -138,22 +139,24 @@ class Runner:
 
     # -- rows without an engine
 
-    def _record_unsupported(self) -> None:
-        for item in self.plan.unsupported:
-            group = Group(build=item.build, model=item.model, block=item.block)
-            self._record_without_engine(group, "unsupported", "unsupported", item.reason, once=True)
+    def _record_refused(self) -> None:
+        """What cannot be measured at all gets its rows first, each once."""
+        for build, model, block, reason in self.plan.unsupported:
+            group = Group(build=build, model=model, block=block)
+            self._record_without_engine(group, "unsupported", "unsupported", reason)
+        for build, model, block, reason in self.plan.unreadable:
+            group = Group(build=build, model=model, block=block)
+            self._record_without_engine(group, "failed", _problem_kind(reason), reason)
 
-    def _record_without_engine(
-        self, group: Group, status: Status, kind: str, reason: str, *, once: bool = False
-    ) -> None:
-        """Rows for cells that are not handed to an engine; with `once`, those that have a row already are left out."""
+    def _record_without_engine(self, group: Group, status: Status, kind: str, reason: str) -> None:
+        """Rows for cells that are not handed to an engine; those that have one already are left out."""
         log_id = f"none-{group.group_id}"
         common = common_columns(group, self.session, self.bench)
         attempts = []
         for index, cell in enumerate(group.block.cells()):
             described = describe_cell(cell, group, self.session)
             key = (described["cell_id"], group.build.content_hash, group.round_index)
-            if once and self.session.n_tries(key):
+            if self.session.is_done(key, retry_failed=self.retry_failed):
                 continue
             attempts.append(
                 _row_without_engine(
@@ -169,7 +172,8 @@ class Runner:
         if not attempts:
             return
         self.session.store.write_group(log_id, attempts)
-        self._take(attempts)
+        self._count(attempts)
+        self.progress.cells_refused(attempts, self.standing())
 
     def _record_like(self, group: Group, broken: Attempt) -> None:
         """The model did not load with these settings a moment ago, and will not now."""
@@ -195,21 +199,23 @@ class Runner:
             on_event=self._teller(cells),
         )
         self.lock.name_engine(None, None)
+        self._n_done += len(measured.found.attempts)
+        self._n_rows_now = 0
+        self.rates = self.rates.updated(as_measured(measured.found.attempts, [group.model]))
         self._take(measured.found.attempts)
-        self.rates = self.rates.updated(measured.found.attempts)
         self._queue_rest(group, cells, measured)
         self._write_info_sometimes()
-        if self.queue and not self.stop.is_over:
+        if not self.stop.is_over:
             self.flags = self.cooler.after_group(self.stop, self.progress)
 
     def _expected(self, group: Group) -> Callable[[Cell], Expected]:
         def expected(cell: Cell) -> Expected:
-            seconds = predict_cell_s(
-                cell, group.model, self.rates, n_reps=self.bench.spec.repetitions
-            )
-            history_s = self.session.longest_s.get(cell_id(cell, group.model.identity))
+            cost = self._cost(group.model, _block_of(cell), n_reps=self.bench.spec.repetitions)
+            step = self._cost(group.model, _block_of(cell), n_reps=1)
             return Expected(
-                cell_s=seconds.total_s, longest_step_s=seconds.longest_step_s, history_s=history_s
+                cell_s=cost.once_s + cost.cells_s,
+                longest_step_s=max(step.once_s, step.cells_s),
+                history_s=self.session.longest_s.get(cell_id(cell, group.model.identity)),
             )
 
         return expected
@@ -221,9 +227,13 @@ class Runner:
         def tell(event: EngineEvent, readings: Sequence[Reading]) -> None:
             index = event.cell_index
             cell = cells[index] if index is not None and index < len(cells) else None
-            if event.kind == "row" and index is not None:
-                self._group_share_left = 1 - (index + 1) / len(cells)
             self.progress.engine_said(event, cell, readings)
+            if event.row is not None and index is not None and cell is not None:
+                self._n_rows_now = index + 1
+                self._group_share_left = 1 - self._n_rows_now / len(cells)
+                n_tokens = cell.test.n_prompt + cell.test.n_gen
+                tps = n_tokens * 1e9 / statistics.median(event.row["samples_ns"])
+                self.progress.row_arrived(cell, tps, self.standing())
 
         return tell
 
@@ -242,41 +252,46 @@ class Runner:
         rest = cells[found.next_index :]
         if rest:
             groups = [replace(group, block=block) for block in decompose(rest)]
-            self.queue.extendleft(reversed(groups))
+            self._rest.extendleft(reversed(groups))
 
     def _take(self, attempts: Sequence[Attempt]) -> None:
-        self.session.learn(attempts)
+        self._count(attempts)
         for attempt in attempts:
-            self.n_measured += 1
-            self._counts[attempt.status] = self._counts.get(attempt.status, 0) + 1
             self.progress.cell_ended(attempt, self.standing())
+
+    def _count(self, attempts: Sequence[Attempt]) -> None:
+        self.session.learn(attempts)
+        self.n_measured += len(attempts)
+        for attempt in attempts:
+            self._counts[attempt.status] = self._counts.get(attempt.status, 0) + 1
 
     # -- standing and end
 
     def standing(self) -> Standing:
         """How far the run is, with what is left priced by the rates seen so far."""
-        n_unsupported = sum(item.block.n_cells for item in self.plan.unsupported)
-        n_left = sum(group.n_cells for group in self.queue)
         return Standing(
             n_cells=self.plan.n_cells,
-            n_done=max(self.plan.n_cells - n_left, 0),
+            n_done=self._n_done + self._n_rows_now,
             n_failed=sum(self._counts.get(s, 0) for s in FAILED_STATUSES),
-            n_unsupported=n_unsupported,
-            n_groups_left=len(self.queue),
-            eta_s=self._queue_s + self._group_s * self._group_share_left,
+            n_unsupported=self.plan.n_unsupported,
+            n_groups_left=len(self.plan.groups) - self._n_groups_taken + len(self._rest),
+            eta_s=self._later_s + self._group_s * self._group_share_left,
         )
 
-    def _price(self, group: Group | None) -> None:
+    def _cost(self, model: Model, block: Block, *, n_reps: int) -> Cost:
+        return group_cost(
+            model, block, self.rates, repetitions=n_reps, warmup=self.bench.spec.warmup
+        )
+
+    def _price(self, group: Group) -> None:
         """Predict what is left, once per group: with thousands of groups it is too dear for every row."""
-        spec = self.bench.spec
-
-        def seconds(g: Group) -> float:
-            return predict_group_s(g, self.rates, n_reps=spec.repetitions, warmup=spec.warmup)
-
-        self._queue_s = sum(seconds(g) for g in self.queue)
-        self._group_s, self._group_share_left = (
-            (seconds(group), 1.0) if group is not None else (0.0, 0.0)
-        )
+        costs = [
+            self._cost(g.model, g.block, n_reps=self.bench.spec.repetitions)
+            for g in (group, *self._rest)
+        ]
+        self._group_s, *rest = (cost.once_s + cost.cells_s for cost in costs)
+        self._later_s = sum(rest) + self.plan.remaining_s(self._n_groups_taken, self.rates)
+        self._group_share_left = 1.0
 
     def _write_info_sometimes(self) -> None:
         now_s = time.monotonic()
@@ -285,8 +300,8 @@ class Runner:
             self._info_written_s = now_s
 
     def _finish(self) -> RunSummary:
-        stopped_by = "signal" if self.stop.is_asked else "time" if self.queue else None
-        n_left = sum(group.n_cells for group in self.queue)
+        n_left = max(self.plan.n_cells - self._n_done, 0)
+        stopped_by = "signal" if self.stop.is_asked else "time" if n_left else None
         finished = datetime.now(tz=UTC).isoformat() if not n_left else None
         self.session.update(finished_at=finished)
         notes = list(self.session.store.compact())
@@ -308,6 +323,12 @@ def _load_key(group: Group) -> tuple[Any, ...]:
     """What a model load depends on."""
     shared = tuple((n, v) for n, v in group.block.axes if BY_NAME[n].scope != "context")
     return (group.build.content_hash, group.model.identity, shared)
+
+
+def _block_of(cell: Cell) -> Block:
+    return Block(
+        model=cell.model, axes=tuple((k, (v,)) for k, v in cell.params), tests=(cell.test,)
+    )
 
 
 def _problem_kind(problem: str) -> str:

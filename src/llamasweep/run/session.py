@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from llamasweep.errors import StoreError
-from llamasweep.results.records import FAILED_STATUSES, SCHEMA_VERSION, Attempt, RunInfo
+from llamasweep.results.records import FAILED_STATUSES, Attempt, RunInfo
 from llamasweep.run.assemble import Assembled, assemble
 from llamasweep.run.group_log import GroupRecord, log_ids, read_group_log, tidy
 from llamasweep.store.locate import list_runs, new_run_id
@@ -62,7 +62,6 @@ class Session:
         """Rows of one group into Parquet, then its log is tidied up."""
         self.store.write_group(record.log_id, found.attempts, found.samples, record.readings)
         tidy(self.store.logs_dir, record.log_id)
-        self.learn(found.attempts)
 
     def update(self, **changes: Any) -> None:
         """Change run.json."""
@@ -112,7 +111,6 @@ def _newest_run(root: Path, sweep_name: str) -> Path | None:
 def _new_session(root: Path, sweep_name: str, first_info: Mapping[str, Any]) -> Session:
     started = datetime.now(tz=UTC)
     info = RunInfo(
-        schema_version=SCHEMA_VERSION,
         run_id=new_run_id(sweep_name, started),
         sweep_name=sweep_name,
         started_at=started.isoformat(),
@@ -145,6 +143,7 @@ def _complete_from_logs(session: Session) -> list[str]:
         if not found.attempts:
             continue
         session.commit(record, found)
+        session.learn(found.attempts)
         notes.append(
             f"{len(found.attempts)} rows of {log_id} were completed from its log after a kill"
         )

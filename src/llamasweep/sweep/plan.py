@@ -62,6 +62,11 @@ class Plan:
         """Cells, counted once per build and not per round."""
         return sum(block.n_cells for _, _, block, _ in self.unsupported)
 
+    @property
+    def n_unreadable(self) -> int:
+        """Cells of models that cannot be read, counted once per build and not per round."""
+        return sum(block.n_cells for _, _, block, _ in self.unreadable)
+
     def remaining_s(self, n_groups_done: int, rates: Rates) -> float:
         """Predicted seconds of the groups after the first `n_groups_done`.
 

@@ -1,0 +1,294 @@
+"""A sweep from spec to summary: lock, look, plan, session, run, and what comes after it.
+
+The rooms meet here; each step is theirs.
+"""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from llamasweep.builds.registry import Registry
+from llamasweep.engines.llama_bench import tell_what_cannot_be_said
+from llamasweep.errors import StoreError
+from llamasweep.machine.awake import keep_awake
+from llamasweep.machine.bandwidth import measure_quickly
+from llamasweep.machine.facts import MachineFacts, read_facts
+from llamasweep.machine.quiet import check
+from llamasweep.results.records import SCHEMA_VERSION, Attempt
+from llamasweep.run.cooldown import Cooler
+from llamasweep.run.lock import SweepLock
+from llamasweep.run.measure import Bench, call_options
+from llamasweep.run.prepare import Prepared, Wishes, prepare
+from llamasweep.run.progress import Progress
+from llamasweep.run.resolve import OnSynth
+from llamasweep.run.runner import Runner, RunSummary
+from llamasweep.run.secrets import hide_in_argv, hide_in_environment
+from llamasweep.run.session import Session, open_session
+from llamasweep.run.stop import StopSignals
+from llamasweep.store.locate import list_runs
+from llamasweep.store.parquet import RunStore
+from llamasweep.sweep.spec import SweepSpec
+from llamasweep.telemetry.sampler import Sampler
+from llamasweep.telemetry.sources import OpenedSources, open_sources
+
+_ON_FINISH_LIMIT_S = 3600.0
+_HISTORY_RUNS = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunOptions:
+    """How to run. max_time_s: on top of the sweep's own, None = no limit. retry_failed: try failed cells again."""
+
+    results_root: Path
+    wishes: Wishes = field(default_factory=Wishes)
+    fresh: bool = False
+    retry_failed: bool = False
+    max_time_s: float | None = None
+
+
+def run_sweep(
+    spec: SweepSpec, options: RunOptions, progress: Progress, on_synth: OnSynth | None = None
+) -> RunSummary:
+    """Measure a sweep, or what is left of it. Raises the errors of its parts; everything finished is kept."""
+    _check_free_space(options.results_root)
+    with ExitStack() as stack:
+        lock = stack.enter_context(SweepLock(spec.name))
+        if lock.orphan_ended:
+            progress.note("an engine that a killed run had left behind was ended")
+        facts = read_facts()
+        bandwidth, bandwidth_source = _bandwidth(spec, facts, progress)
+        prepared = prepare(
+            spec,
+            wishes=options.wishes,
+            registry=Registry(),
+            facts=facts,
+            history=past_attempts(options.results_root),
+            bandwidth_bytes_per_s=bandwidth,
+            generate=True,
+            on_synth=on_synth,
+        )
+        quiet = check(facts)
+        session, noticed = open_session(
+            options.results_root,
+            sweep_name=spec.name,
+            fresh=options.fresh,
+            first_info=run_facts(prepared, facts),
+        )
+        lock.name_run(session.info.run_id)
+        _tell(
+            session,
+            progress,
+            [*noticed, *prepared.plan.warnings, *quiet.findings, *_unsayable(prepared)],
+        )
+        opened = _open_telemetry(prepared.spec, stack)
+        bench = _bench(prepared.spec, facts, bandwidth, bandwidth_source, opened)
+        awake = stack.enter_context(keep_awake(f"llamasweep measures {spec.name}"))
+        if not awake.is_kept:
+            progress.note(f"the machine is not kept awake: {awake.reason}")
+        stop = stack.enter_context(StopSignals(_deadline_s(spec, options.max_time_s)))
+        runner = _runner(prepared, session, bench, progress, lock, stop, opened)
+        runner.retry_failed = options.retry_failed
+        summary = runner.run()
+    _on_finish(spec, summary, progress)
+    return summary
+
+
+def _runner(
+    prepared: Prepared,
+    session: Session,
+    bench: Bench,
+    progress: Progress,
+    lock: SweepLock,
+    stop: StopSignals,
+    opened: OpenedSources | None,
+) -> Runner:
+    return Runner(
+        plan=prepared.plan,
+        session=session,
+        bench=bench,
+        rates=prepared.rates,
+        progress=progress,
+        lock=lock,
+        stop=stop,
+        cooler=Cooler(cooldown=prepared.spec.cooldown, sources=opened.sources if opened else ()),
+    )
+
+
+def run_facts(prepared: Prepared, facts: MachineFacts) -> dict[str, Any]:
+    """What run.json says of the sweep, the machine and what is measured."""
+    spec = prepared.spec
+    home = str(Path.home())
+    resolved = spec.to_resolved_dict()
+    resolved["env"] = hide_in_environment(spec.env)
+    resolved["extra_args"] = hide_in_argv(spec.extra_args, home)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "llamasweep_version": version("llamasweep"),
+        "sweep_file": hide_in_argv([spec.file], home)[0] if spec.file else None,
+        "sweep_resolved": resolved,
+        "seed": spec.seed,
+        "machine": {**facts.to_dict(), "fingerprint": facts.fingerprint},
+        "builds": [_build_facts(b, home) for b in prepared.subjects.builds],
+        "models": [_model_facts(m, home) for m in prepared.subjects.models.values()],
+        "n_cells_planned": prepared.plan.n_cells + prepared.plan.n_unreadable,
+        "versions": {"python": platform.python_version(), "llamasweep": version("llamasweep")},
+    }
+
+
+def _build_facts(build: Any, home: str) -> dict[str, Any]:
+    return {
+        "label": build.label,
+        "path": hide_in_argv([build.path], home)[0],
+        "content_hash": build.content_hash,
+        "number": build.number,
+        "commit": build.commit,
+        "version": build.version,
+        "backends": list(build.backends) if build.backends is not None else None,
+        "devices": list(build.devices) if build.devices is not None else None,
+    }
+
+
+def _model_facts(model: Any, home: str) -> dict[str, Any]:
+    facts = model.facts
+    return {
+        "label": model.source.label,
+        "path": hide_in_argv([model.source.path], home)[0] if model.source.path else None,
+        "synth": model.source.synth,
+        "content_hash": model.content_hash,
+        "arch": facts.arch if facts else None,
+        "quant": facts.quant_short if facts else None,
+        "size_bytes": facts.size_bytes if facts else None,
+        "n_params": facts.n_params if facts else None,
+        "problem": model.problem,
+    }
+
+
+def past_attempts(results_root: Path) -> Iterable[Attempt]:
+    """Rows of the newest runs, for predictions; a run that cannot be read tells nothing."""
+    if not results_root.is_dir():
+        return
+    for entry in list_runs(results_root)[:_HISTORY_RUNS]:
+        try:
+            yield from RunStore.open(entry.path).attempts()
+        except StoreError:
+            continue
+
+
+def _bandwidth(
+    spec: SweepSpec, facts: MachineFacts, progress: Progress
+) -> tuple[float | None, str | None]:
+    if spec.bandwidth_bytes_per_s is not None:
+        return spec.bandwidth_bytes_per_s, "given in the sweep"
+    measured = measure_quickly(
+        facts, on_reason=lambda why: progress.note(f"memory bandwidth is not measured: {why}")
+    )
+    if measured is None:
+        return None, None
+    if measured.is_noisy:
+        progress.note(
+            "memory bandwidth varied while it was measured; ceilings made from it are uncertain"
+        )
+    return measured.best_bytes_per_s, f"measured, {measured.n_threads} threads"
+
+
+def _bench(
+    spec: SweepSpec,
+    facts: MachineFacts,
+    bandwidth: float | None,
+    source: str | None,
+    opened: OpenedSources | None,
+) -> Bench:
+    return Bench(
+        spec=spec,
+        machine={"fingerprint": facts.fingerprint},
+        n_cores=facts.n_cores_logical or 1,
+        bandwidth_bytes_per_s=bandwidth,
+        bandwidth_source=source,
+        sampler=Sampler(opened.sources, spec.telemetry_interval_s)
+        if opened and spec.telemetry_interval_s
+        else None,
+        absent=opened.absent if opened else {},
+    )
+
+
+def _open_telemetry(spec: SweepSpec, stack: ExitStack) -> OpenedSources | None:
+    if spec.telemetry_interval_s is None:
+        return None
+    opened = open_sources()
+    stack.callback(opened.close)
+    return opened
+
+
+def _tell(session: Session, progress: Progress, notes: Iterable[str]) -> None:
+    for note in dict.fromkeys(notes):
+        session.note(note)
+        progress.note(note)
+
+
+def _unsayable(prepared: Prepared) -> list[str]:
+    """Wishes that a build has no flag for."""
+    first_of_build = {g.build.content_hash: g for g in _first_groups(prepared)}
+    notes: list[str] = []
+    for group in first_of_build.values():
+        notes += tell_what_cannot_be_said(group, call_options(group, prepared.spec, None))
+    return notes
+
+
+def _first_groups(prepared: Prepared) -> Iterable[Any]:
+    wanted = {b.content_hash for b in prepared.subjects.builds}
+    for group in prepared.plan.groups:
+        if group.build.content_hash in wanted and group.model.problem is None:
+            wanted.discard(group.build.content_hash)
+            yield group
+        if not wanted:
+            return
+
+
+def _check_free_space(root: Path) -> None:
+    folder = root
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise StoreError(f"{folder} is not a folder", hint="Choose another folder with --results.")
+
+
+def _deadline_s(spec: SweepSpec, max_time_s: float | None) -> float | None:
+    """Monotonic time at which to stop; the earliest of what the sweep and the command line say."""
+    limits = [x for x in (spec.max_time_s, max_time_s) if x is not None]
+    if spec.stop_at is not None:
+        limits.append(seconds_until(spec.stop_at, datetime.now().astimezone()))
+    return time.monotonic() + min(limits) if limits else None
+
+
+def seconds_until(clock: str, now: datetime) -> float:
+    """Seconds from `now` to the next time that a clock shows HH:MM."""
+    hour, minute = (int(part) for part in clock.split(":"))
+    then = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    if then <= now:
+        then += timedelta(days=1)
+    return (then - now).total_seconds()
+
+
+def _on_finish(spec: SweepSpec, summary: RunSummary, progress: Progress) -> None:
+    """The sweep's own command at the end, an argv list and never a shell; its failure is told and changes nothing."""
+    if not spec.on_finish:
+        return
+    argv = [word.replace("{run_dir}", str(summary.run_dir)) for word in spec.on_finish]
+    try:
+        done = subprocess.run(
+            argv, check=False, timeout=_ON_FINISH_LIMIT_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        progress.note(f"on_finish did not work: {problem}")
+        return
+    if done.returncode:
+        progress.note(f"on_finish ended with exit code {done.returncode}")

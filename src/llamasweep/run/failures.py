@@ -1,0 +1,44 @@
+"""Why a group's process gave fewer rows than cells: the runner's own verdict first, then the engine's words."""
+
+from __future__ import annotations
+
+from llamasweep.engines.llama_bench_errors import Failure, explain
+from llamasweep.run.group_log import GroupRecord
+
+TAIL_LINES = 30
+_SHOWN_BYTES = 120
+
+
+def find_failure(record: GroupRecord, n_rows: int, n_cells: int) -> Failure | None:
+    """None where nobody failed: all rows are there, the run was stopped, or the runner was killed."""
+    reason = record.end.get("reason")
+    if record.ending is None or reason == "stopped":
+        return None
+    message = str(record.end.get("message"))
+    if reason == "timeout":
+        return Failure(status="timeout", kind="hang", message=message)
+    if reason == "garbage":
+        return Failure(status="failed", kind="garbage_output", message=message)
+    if n_rows >= n_cells:
+        return None
+    return _by_ending(record) or _too_few_rows(record, n_rows, n_cells)
+
+
+def _by_ending(record: GroupRecord) -> Failure | None:
+    assert record.ending is not None  # noqa: S101  (asked by the caller)
+    return explain(
+        exit_code=record.ending.exit_code,
+        exit_signal=record.ending.exit_signal,
+        stderr_lines=record.stderr_lines[-TAIL_LINES:],
+        was_oom_killed=bool(record.end.get("was_oom_killed")),
+    )
+
+
+def _too_few_rows(record: GroupRecord, n_rows: int, n_cells: int) -> Failure:
+    garbage = [line for line in record.stdout_lines if line.strip() and not line.startswith(b"{")]
+    if garbage:
+        shown = garbage[0][:_SHOWN_BYTES].decode("utf-8", "replace")
+        message = f"stdout holds no result but {shown!r}"
+        return Failure(status="failed", kind="garbage_output", message=message)
+    message = f"the engine ended well but gave {n_rows} of {n_cells} results"
+    return Failure(status="failed", kind="too_few_rows", message=message)

@@ -1,0 +1,140 @@
+"""Everything before the first engine starts: what is there, what will be run, what cannot be, and how long it may take.
+
+`plan` shows it, `run` measures it; both come through here, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from llamasweep.builds.registry import Registry
+from llamasweep.engines.llama_bench_flags import restrictions
+from llamasweep.errors import UsageError
+from llamasweep.machine.facts import MachineFacts
+from llamasweep.machine.words import thread_words
+from llamasweep.results.records import Attempt
+from llamasweep.run.resolve import OnSynth, Subjects, resolve
+from llamasweep.sweep.matrix import expand
+from llamasweep.sweep.plan import Plan, Surroundings, make_plan
+from llamasweep.sweep.predict import Measured, Rates
+from llamasweep.sweep.spec import Condition, Exclude, SweepSpec
+from llamasweep.sweep.subjects import Model
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A sweep ready to run. spec: as asked, after `--only` and `--build`. rates: what predictions are made from."""
+
+    spec: SweepSpec
+    subjects: Subjects
+    plan: Plan
+    rates: Rates
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wishes:
+    """What the command line changes. only: (key, value) pairs; several of one key mean any of them."""
+
+    build_names: tuple[str, ...] = ()
+    only: tuple[tuple[str, str], ...] = ()
+    seed: int | None = None
+
+
+def prepare(
+    spec: SweepSpec,
+    *,
+    wishes: Wishes,
+    registry: Registry,
+    facts: MachineFacts,
+    history: Iterable[Attempt] = (),
+    bandwidth_bytes_per_s: float | None = None,
+    generate: bool,
+    on_synth: OnSynth | None = None,
+) -> Prepared:
+    """Resolve, expand and plan. generate: write synthetic models that are missing.
+
+    Raises SweepFileError, UsageError, EngineNotFoundError or BuildError.
+    """
+    spec = _narrowed(spec, wishes)
+    subjects = resolve(
+        spec,
+        registry=registry,
+        build_names=wishes.build_names,
+        generate=generate,
+        on_synth=on_synth,
+    )
+    quant_of = {s: m.facts.quant_short for s, m in subjects.models.items() if m.facts is not None}
+    rates = Rates(bandwidth_bytes_per_s=bandwidth_bytes_per_s or spec.bandwidth_bytes_per_s)
+    rates = rates.updated(as_measured(history, subjects.models.values()))
+    words = thread_words(facts)
+    blocks = expand(spec, list(subjects.models), words, quant_of=quant_of)
+    plan = make_plan(
+        spec,
+        blocks,
+        models=subjects.models,
+        builds=subjects.builds,
+        restrictions=restrictions,
+        rates=rates,
+        surroundings=Surroundings(words=words, available_bytes=facts.ram_bytes),
+    )
+    return Prepared(spec=spec, subjects=subjects, plan=plan, rates=rates)
+
+
+def as_measured(attempts: Iterable[Attempt], models: Iterable[Model]) -> list[Measured]:
+    """Rows of models that are here, as predictions want them."""
+    by_hash = {m.content_hash: m for m in models if m.content_hash is not None}
+    found = []
+    for a in attempts:
+        model = by_hash.get(a.model_hash or "")
+        if model is None or a.median_tps is None:
+            continue
+        threads = a.requested.get("n_threads")
+        found.append(
+            Measured(
+                model=model,
+                kind=a.test_kind,
+                n_depth=a.n_depth,
+                n_threads=int(threads) if threads is not None else None,
+                tps=a.median_tps,
+            )
+        )
+    return found
+
+
+def _narrowed(spec: SweepSpec, wishes: Wishes) -> SweepSpec:
+    """`--only` as excludes of everything else."""
+    grouped: dict[str, list[str]] = {}
+    for key, value in wishes.only:
+        grouped.setdefault(key, []).append(value)
+    extra = tuple(
+        Exclude(where=tuple((key, Condition(operator="!=", values=(_scalar(v),))) for v in values))
+        for key, values in grouped.items()
+    )
+    seed = spec.seed if wishes.seed is None else wishes.seed
+    return replace(spec, exclude=(*spec.exclude, *extra), seed=seed)
+
+
+def _scalar(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def parse_only(words: Sequence[str], canonical: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """`KEY=VALUE` words with keys in any spelling. Raises UsageError."""
+    known = {
+        **canonical,
+        **{key: key for key in ("model", "quant", "build", "test", "n_prompt", "n_gen")},
+    }
+    pairs = []
+    for word in words:
+        key, separator, value = word.partition("=")
+        if not separator or key not in known:
+            raise UsageError(
+                f"--only {word!r} is not KEY=VALUE with a known key",
+                hint=f"Keys are the sweep's axes and {', '.join(sorted(set(known) - set(canonical)))}.",
+            )
+        pairs.append((known[key], value))
+    return tuple(pairs)
