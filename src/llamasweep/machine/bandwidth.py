@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llamasweep.machine.facts import MachineFacts
+from llamasweep.machine.facts import MachineFacts, read_facts
 
 MIN_BUFFER_BYTES = 256 * 2**20
 MAX_BUFFER_BYTES = 2**30
@@ -52,7 +52,7 @@ class Bandwidth:
 
 
 def measure_quickly(
-    facts: MachineFacts,
+    facts: MachineFacts | None = None,
     *,
     seconds: float = 1.0,
     n_threads: int | None = None,
@@ -66,6 +66,7 @@ def measure_quickly(
     within 256 MiB to 1 GiB and a quarter of the free RAM. on_reason: told why there is None.
     """
     tell = on_reason or (lambda _: None)
+    facts = read_facts() if facts is None else facts
     threads = n_threads or facts.n_cores_allowed or facts.n_cpus_allowed or 1
     size = buffer_bytes or _buffer_bytes(facts)
     if size is None:

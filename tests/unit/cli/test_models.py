@@ -93,6 +93,26 @@ def test_list_without_models_says_how_to_make_one(home: Path) -> None:
     assert "models synth" in run("list")
 
 
+def test_synth_writes_a_model_that_inspect_reads(tmp_path: Path) -> None:
+    path = tmp_path / "made here.gguf"
+
+    told = run("synth", "tiny-granitehybrid", "--quant", "Q4_0", "--out", str(path))
+
+    assert told == f"{path}\n"
+    about = json.loads(run("inspect", str(path), "--json"))
+    assert about["is_synthetic"] is True
+    assert about["quant"] == "Q4_0"
+
+
+def test_synth_without_out_writes_into_the_cache_and_list_finds_it(home: Path) -> None:
+    assert home.is_dir()
+    path = run("synth", "tiny-granitehybrid", "--quant", "Q4_0").strip()
+
+    assert [(r["place"], r["path"]) for r in json.loads(run("list", "--json"))] == [
+        ("llamasweep", path)
+    ]
+
+
 def test_shapes_are_listed_with_their_sizes() -> None:
     rows = {row["shape"]: row for row in json.loads(run("shapes", "--json"))}
 
