@@ -72,7 +72,7 @@ def headline(rows: Sequence[Row], where: str) -> str:
         parts.append(f"reads {figures.number(median(reader))}{unit}")
     if not parts:
         parts.append(f"does {figures.number(median(best))} tokens a second in {best.test}")
-    speeds = " and ".join(parts)
+    speeds = " and ".join(parts) if len(parts) > 1 else parts[0].removesuffix(",")
     if len(subjects) > 1:
         return f"On {where}, {best.subject} is the fastest of {len(subjects)}: it {speeds}"
     return f"{best.subject} on {where} {speeds}"

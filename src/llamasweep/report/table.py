@@ -26,12 +26,13 @@ class Column:
 class CellText:
     """What one table cell shows. sort: number or text to sort by, None = absent, sorted last. footnote: index or None.
 
-    tail: the fraction digits and spread after the integer part, so that decimal points align; '' for text.
+    fraction, spread: what follows an integer part, apart so that decimal points align; None for other cells.
     """
 
     text: str
     sort: float | str | None
-    tail: str = ""
+    fraction: str | None = None
+    spread: str | None = None
     footnote: int | None = None
     is_bad: bool = False
 
@@ -53,7 +54,7 @@ class Table:
     lines: tuple[Line, ...]
     footnotes: tuple[str, ...]
     same: tuple[str, ...]
-    never: tuple[tuple[str, tuple[str, ...]], ...]
+    never: tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +63,7 @@ class _Figure:
     note: str | None
     get: Callable[[Row], Measured]
     show: Callable[[float], str]
+    absent: str = "not measured"
 
 
 def _model_size(row: Row) -> Measured:
@@ -76,11 +78,12 @@ _FIGURES: tuple[_Figure, ...] = (
         title="of pencil",
         note="median ÷ (bandwidth ÷ model size), tg only",
         get=lambda row: row.pencil_fraction,
+        absent="not modelled",
         show=figures.percent,
     ),
     _Figure(
-        title="model",
-        note="all tensors",
+        title="size",
+        note="of all tensors",
         get=_model_size,
         show=figures.size,
     ),
@@ -126,19 +129,20 @@ def table(rows: Sequence[Row]) -> Table:
         footnotes=tuple(footnotes),
         same=tuple(setting_word(name, value) for name, value in constant(rows).items()),
         never=tuple(
-            (f.title, _reasons(timed, f)) for f in _FIGURES if f not in shown_figures and timed
+            (f.title, f.absent, _reasons(timed, f))
+            for f in _FIGURES
+            if f not in shown_figures and timed
         ),
     )
 
 
-def rate_text(row: Row) -> tuple[str, str]:
-    """Integer part, and the rest: `('41', '.2 ± 0.6')`."""
+def rate_text(row: Row) -> tuple[str, str, str]:
+    """Integer part, fraction and spread of a measured row: `('41', '.2', '± 0.6')`; '' where there is none."""
     assert row.rates is not None  # noqa: S101  (the caller looked)
     whole, dot, fraction = figures.number(row.rates.median).partition(".")
-    tail = dot + fraction
-    if row.rates.std is not None:
-        tail += f" ± {figures.spread(row.rates.std, row.rates.median)}"
-    return whole, tail
+    std = row.rates.std
+    spread = f"± {figures.spread(std, row.rates.median)}" if std is not None else ""
+    return whole, dot + fraction, spread
 
 
 def _line(
@@ -169,13 +173,14 @@ def _rate_cell(row: Row, footnotes: dict[str, int]) -> CellText:
         return _absent(
             row.attempt.error_message or STATUS_WORDS.get(row.status, row.status), footnotes
         )
-    whole, tail = rate_text(row)
-    if row.rates.std is None:
+    whole, fraction, spread = rate_text(row)
+    note = None
+    if not spread:
         reason = f"no spread from {figures.counted(row.rates.n_kept, 'repetition')}"
-        return CellText(
-            text=whole, tail=tail, sort=row.rates.median, footnote=_note(reason, footnotes)
-        )
-    return CellText(text=whole, tail=tail, sort=row.rates.median)
+        note = _note(reason, footnotes)
+    return CellText(
+        text=whole, fraction=fraction, spread=spread, sort=row.rates.median, footnote=note
+    )
 
 
 def _n_cell(row: Row) -> CellText:
@@ -191,11 +196,11 @@ def _figure_cell(row: Row, figure: _Figure, footnotes: dict[str, int]) -> CellTe
         return CellText(text=figure.show(measured.value), sort=measured.value)
     if row.rates is None:
         return _absent("the row has no measurement, see its status", footnotes)
-    return _absent(measured.reason or NO_REASON, footnotes)
+    return _absent(measured.reason or NO_REASON, footnotes, figure.absent)
 
 
-def _absent(reason: str, footnotes: dict[str, int]) -> CellText:
-    return CellText(text="not measured", sort=None, footnote=_note(reason, footnotes))
+def _absent(reason: str, footnotes: dict[str, int], word: str = "not measured") -> CellText:
+    return CellText(text=word, sort=None, footnote=_note(reason, footnotes))
 
 
 def _note(reason: str, footnotes: dict[str, int]) -> int:
