@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_OPTION_LINE = re.compile(
-    r"^ {2}(-{1,2}[A-Za-z][\w-]*(?:(?:,\s*|\s+)-{1,2}[A-Za-z][\w-]*)*)(?P<rest>.*)$"
-)
-_SEPARATOR = re.compile(r",\s*|\s+")
+_FLAG = r"-{1,2}[A-Za-z][\w-]*"
+_VALUE = r"(?:<[^<>]*>|[A-Z])"
+_OPTION_LINE = re.compile(rf"^ {{2}}({_FLAG}(?:(?:(?:\s+{_VALUE})?,\s*|\s+){_FLAG})*)(?P<rest>.*)$")
+"""Spellings of one option at the start of a line; builds of early 2024 repeat the value between them
+(`-ctk <t>, --cache-type-k <t>`)."""
+_FLAG_WORD = re.compile(rf"(?<![^\s,]){_FLAG}")
 _CONTINUATION_INDENT = " " * 8
 _DEFAULT = re.compile(r"\(default: ?([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _DOMAIN = re.compile(r"^<([^<>]*\|[^<>]*)>")
@@ -60,8 +62,7 @@ def parse_help(text: str) -> HelpText:
     for line in _from_usage(text).splitlines():
         match = _OPTION_LINE.match(line)
         if match:
-            flags = [flag for flag in _SEPARATOR.split(match[1]) if flag]
-            entries.append((flags, [match["rest"]]))
+            entries.append((_FLAG_WORD.findall(match[1]), [match["rest"]]))
         elif entries and line.startswith(_CONTINUATION_INDENT):
             entries[-1][1].append(line)
     option_help: dict[str, str] = {}
