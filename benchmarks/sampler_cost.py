@@ -11,10 +11,12 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import fields
 
 from benchmarks.bare import emit
 
-from llamasweep.telemetry.sampler import DEFAULT_INTERVAL_S, Sampler
+from llamasweep.sweep.spec import SweepSpec
+from llamasweep.telemetry.sampler import Sampler
 from llamasweep.telemetry.sources import open_sources
 
 CHILD = """
@@ -32,11 +34,18 @@ threading.Event().wait()
 """
 
 
+def default_interval_s() -> float:
+    """What a sweep that says nothing gets."""
+    (default,) = (f.default for f in fields(SweepSpec) if f.name == "telemetry_interval_s")
+    assert isinstance(default, float)
+    return default
+
+
 def main() -> None:
     """Sample for a while and print what it cost."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=60, help="how long to sample")
-    options.add_argument("--interval", type=float, default=DEFAULT_INTERVAL_S, help="seconds")
+    options.add_argument("--interval", type=float, default=default_interval_s(), help="seconds")
     options.add_argument("--mib", type=int, default=512, help="memory that the child holds")
     chosen = options.parse_args()
     n_cores = os.cpu_count() or 1
