@@ -1,0 +1,188 @@
+"""Where results are: the folder of runs, the run that somebody means, and loading it.
+
+Local folders only. Writes nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import re
+import unicodedata
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from llamasweep.errors import StoreError
+from llamasweep.results.columns import TABLES
+from llamasweep.results.records import RunData, RunInfo
+from llamasweep.store.parquet import INFO_NAME, RunStore
+from llamasweep.store.reader import read_table, table_path
+from llamasweep.store.schema import united
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RESULTS_VARIABLE = "LLAMASWEEP_RESULTS"
+_SLUG_LENGTH = 40
+_MOST_NAMED = 5
+
+
+class UnreadablePartWarning(UserWarning):
+    """Some of the results could not be read and are missing from what was loaded."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunEntry:
+    """A run in a list. info: None where run.json cannot be used; problem: why, None if it can."""
+
+    path: Path
+    info: RunInfo | None
+    problem: str | None = None
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+
+def results_root(option: str | None) -> Path:
+    """The folder of runs: the option, else `$LLAMASWEEP_RESULTS`, else `results` here. It need not exist."""
+    return Path(option or os.environ.get(RESULTS_VARIABLE) or "results").expanduser()
+
+
+def new_run_id(sweep_name: str, started: datetime) -> str:
+    """UTC start, the sweep's name cut down to a-z, 0-9 and dashes, and six hex digits of both unabridged.
+
+    Raises ValueError for a time without a zone.
+    """
+    if started.tzinfo is None:
+        raise ValueError("the start of a run needs its time zone")
+    utc = started.astimezone(UTC)
+    text = f"{utc.isoformat()} {sweep_name}".encode("utf-8", "surrogatepass")
+    return f"{utc:%Y%m%dT%H%M%SZ}-{_slug(sweep_name)}-{hashlib.sha256(text).hexdigest()[:6]}"
+
+
+def list_runs(root: Path) -> list[RunEntry]:
+    """Every run under the folder, newest first; one with a damaged run.json is listed with its problem."""
+    if not root.is_dir():
+        return []
+    entries = [_entry(path) for path in root.iterdir() if _is_run(path)]
+    return sorted(entries, key=lambda e: (_started(e), e.run_id), reverse=True)
+
+
+def find_run(root: Path, text: str | None = None) -> Path:
+    """The run that `text` means: a path, a run id, its unique beginning, or a sweep's name (its newest run).
+
+    None means the newest run of all. Raises StoreError where there is none, or several.
+    """
+    if text is not None and _is_run(Path(text)):
+        return Path(text)
+    entries = list_runs(root)
+    if text is None:
+        matches = entries[:1]
+    else:
+        matches = [e for e in entries if e.run_id == text]
+        matches = matches or [e for e in entries if e.info and e.info.sweep_name == text][:1]
+        matches = matches or [e for e in entries if text and e.run_id.startswith(text)]
+    if len(matches) == 1:
+        return matches[0].path
+    raise _not_one(root, text, matches, entries)
+
+
+def load_run(path: Path) -> RunData:
+    """A whole run. What could not be read is said in `info.notes`. Raises StoreError."""
+    store = RunStore.open(path)
+    info = store.read_info()
+    unreadable = store.unreadable()
+    if unreadable:
+        info = dataclasses.replace(info, notes=[*info.notes, *unreadable])
+    return RunData(
+        info=info,
+        attempts=tuple(store.attempts()),
+        samples=tuple(store.samples()),
+        readings=tuple(store.readings()),
+    )
+
+
+def load_frame(path: str | Path) -> pd.DataFrame:
+    """All attempts of a run, or of every run in a folder, as one DataFrame with every column of every version.
+
+    Whole numbers and switches keep their type where values are missing (Int64, boolean). What could not be read is
+    warned of (`UnreadablePartWarning`) and listed in `.attrs["unreadable"]`. Raises StoreError for a newer schema and
+    where there is nothing to read.
+    """
+    run_dirs = _run_dirs(Path(path).expanduser())
+    reads = [read_table(run_dir, "cells") for run_dir in run_dirs]
+    unreadable = [
+        f"{run_dir.name}: {text}"
+        for run_dir, read in zip(run_dirs, reads, strict=True)
+        for text in read.unreadable
+    ]
+    for text in unreadable:
+        warnings.warn(text, UnreadablePartWarning, stacklevel=3)
+    frame = _frame(united("cells", [read.rows for read in reads]))
+    frame.attrs["unreadable"] = unreadable
+    return frame
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415  (slow to import, and only this needs it)
+
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    frame: pd.DataFrame = table.to_pandas(types_mapper=nullable.get)
+    return frame
+
+
+def _run_dirs(path: Path) -> list[Path]:
+    if _is_run(path):
+        return [path]
+    run_dirs = sorted(p for p in path.iterdir() if _is_run(p)) if path.is_dir() else []
+    if not run_dirs:
+        raise StoreError(
+            f"no results in {path}",
+            hint="give a run's folder or the folder of runs, `results` unless you chose another",
+        )
+    return run_dirs
+
+
+def _is_run(path: Path) -> bool:
+    if path.name.startswith("."):
+        return False
+    return (path / INFO_NAME).is_file() or any(table_path(path, name).exists() for name in TABLES)
+
+
+def _entry(path: Path) -> RunEntry:
+    try:
+        return RunEntry(path=path, info=RunStore(path).read_info())
+    except StoreError as problem:
+        return RunEntry(path=path, info=None, problem=problem.message)
+
+
+def _started(entry: RunEntry) -> str:
+    """Sortable: what run.json says, else the beginning of the run's id in the same form."""
+    if entry.info is not None:
+        return re.sub(r"[^0-9T]", "", entry.info.started_at)[:15]
+    return entry.run_id[:15]
+
+
+def _not_one(
+    root: Path, text: str | None, matches: Sequence[RunEntry], entries: Sequence[RunEntry]
+) -> StoreError:
+    if not entries:
+        return StoreError(f"no runs in {root}", hint="measure something first: llamasweep run")
+    named = ", ".join(e.run_id for e in (matches or entries)[:_MOST_NAMED])
+    if matches:
+        return StoreError(f"{text!r} fits {len(matches)} runs: {named}", hint="write more of it")
+    return StoreError(f"no run {text!r} in {root}", hint=f"the newest are {named}")
+
+
+def _slug(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name[: 10 * _SLUG_LENGTH].lower())
+    dashed = re.sub(r"[^a-z0-9]+", "-", plain.encode("ascii", "ignore").decode())
+    return dashed.strip("-")[:_SLUG_LENGTH].strip("-") or "sweep"
