@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ from llamasweep.sweep.subjects import Build
 BENCH = "llama-bench"
 LOG_NAME = "install.log"
 TREE_NAME = "tree"
+_PROGRAM = re.compile(r"llama(-[a-z0-9]+)+")
 _NEEDED_BYTES = 1_500_000_000
 _CONFIGURED_NAME = "llamasweep-configured.json"
 
@@ -162,11 +164,7 @@ def tools_folder(cache: Path) -> Path:
 
 def _checked_programs(programs: Sequence[str]) -> tuple[str, ...]:
     for name in programs:
-        if (
-            not name.startswith("llama-")
-            or not name.replace("-", "").isalnum()
-            or not name.isascii()
-        ):
+        if _PROGRAM.fullmatch(name) is None:
             raise UsageError(
                 f"{name!r} is no program of llama.cpp",
                 hint="Programs are called llama-bench, llama-server, llama-quantize, llama-batched-bench and so on.",
@@ -270,6 +268,11 @@ def _with_known_facts(build: Build, plan: InstallPlan) -> Build:
 
 
 def _place(made: Path, target: Path) -> None:
+    if not made.is_file():
+        raise BuildError(
+            f"{made.name!r} was compiled but is no program of its own",
+            hint="Ask for programs such as llama-server, llama-quantize or llama-batched-bench.",
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.new")
     shutil.copy2(made, temporary)
