@@ -47,7 +47,7 @@ class MachineTools:
     system: "Linux", "Darwin", "Windows" as `platform.system()` says. processor: `platform.machine()`.
     gpu_vendors: of "nvidia", "amd", "intel", those that are there. nvcc, hipcc, glslc: absolute paths, None where
     missing. has_vulkan_headers: whether a Vulkan SDK or its development package is there. rocm_root: folder of ROCm,
-    None where missing.
+    None where missing. traps_on_amx: the processor shows AMX and dies of it.
     """
 
     system: str
@@ -58,6 +58,7 @@ class MachineTools:
     rocm_root: str | None = None
     glslc: str | None = None
     has_vulkan_headers: bool = False
+    traps_on_amx: bool = False
 
     @property
     def can_vulkan(self) -> bool:

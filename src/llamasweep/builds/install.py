@@ -26,6 +26,7 @@ from llamasweep.builds.backends import (
 from llamasweep.builds.compilation import InstallProgress, ProgressCallback, Steps
 from llamasweep.builds.install_lock import install_lock
 from llamasweep.builds.probe import probe, stamps
+from llamasweep.builds.processor import instruction_definitions
 from llamasweep.builds.records import (
     RECORD_NAME,
     InstallFacts,
@@ -98,7 +99,12 @@ def make_plan(
     machine = tools or toolchain.read_machine_tools()
     choice = choose_backend(machine, backend)
     named = check_label(label) if label else variant_label(number, choice.backend, extra or {})
-    merged = {**base_definitions(number), **definitions(choice.backend, machine), **(extra or {})}
+    merged = {
+        **base_definitions(number),
+        **definitions(choice.backend, machine),
+        **(extra or {}),
+        **instruction_definitions(is_trapping=machine.traps_on_amx, extra=extra or {}),
+    }
     folder = known.folder / folder_name(named)
     record = _record_of(folder)
     if record is not None and (
