@@ -363,7 +363,8 @@ def _condition(name: str, raw: object, place: Place, faults: Faults) -> Conditio
     if operator != "in" and len(values) != 1:
         faults.add(place, "a comparison takes one value")
         return None
-    if operator in (">", ">=", "<", "<=") and not isinstance(values[0], int):
+    is_number = isinstance(values[0], int) or values[0] in MACHINE_WORDS.get(name, ())
+    if operator in (">", ">=", "<", "<=") and not is_number:
         faults.add(place, f"{shown(values[0])} is not a number to compare with")
         return None
     return Condition(operator=operator, values=values)

@@ -26,7 +26,6 @@ Path = tuple[str | int, ...]
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\.[0-9]{1,17}")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
-_ALLOWED_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:str")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,6 +124,9 @@ def _check_events(text: str) -> None:
     depth = 0
     for n_events, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         line = event.start_mark.line + 1 if event.start_mark else None
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise _RefusedError(line, (), f"the tag {tag!r} is not allowed; write a plain value")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -160,10 +162,8 @@ class _Builder:
             raise _RefusedError(_line(node), path, f"aliases nest deeper than {MAX_DEPTH} levels")
         self.positions[path] = Position(file=self.file, line=_line(node))
         if isinstance(node, yaml.MappingNode):
-            self._check_tag(node, path)
             return self._mapping(node, path, inside | {id(node)})
         if isinstance(node, yaml.SequenceNode):
-            self._check_tag(node, path)
             within = inside | {id(node)}
             return [self.build(item, (*path, i), within) for i, item in enumerate(node.value)]
         return self._scalar(node, path)
@@ -172,10 +172,6 @@ class _Builder:
         self.problems.append(
             SweepProblem(file=self.file, line=_line(node), where=path_text(path), message=message)
         )
-
-    def _check_tag(self, node: yaml.Node, path: Path) -> None:
-        if node.tag not in _ALLOWED_TAGS:
-            self._fault(node, path, f"the tag {node.tag!r} is not allowed; write a plain value")
 
     def _mapping(
         self, node: yaml.MappingNode, path: Path, inside: frozenset[int]
@@ -210,9 +206,6 @@ class _Builder:
         if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
             self._fault(node, path, "text may not hold a zero byte or half a character")
             return None
-        if node.tag.startswith("!") or not node.tag.startswith("tag:yaml.org,2002:"):
-            self._check_tag(node, path)
-            return text
         return text if explicit else plain_value(text)
 
 

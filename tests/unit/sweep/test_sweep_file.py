@@ -1,0 +1,113 @@
+"""Sweep files on disk, and the model files that they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from llamasweep.cli.schema import command
+from llamasweep.errors import SweepFileError
+from llamasweep.sweep.document import MAX_BYTES
+from llamasweep.sweep_file import load, model_sources
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_base_is_found_beside_the_sweep(tmp_path: Path) -> None:
+    write(tmp_path / "shared" / "base.yaml", "models: [{path: m.gguf}]\nrepetitions: 2\n")
+    sweep = write(tmp_path / "a" / "mine.yaml", "extends: ../shared/base.yaml\n")
+
+    spec = load(sweep)
+
+    assert (spec.name, spec.repetitions) == ("mine", 2)
+
+
+def test_a_circle_through_other_spellings_is_seen(tmp_path: Path) -> None:
+    one = write(tmp_path / "one.yaml", "extends: ./x/../two.yaml\n")
+    write(tmp_path / "two.yaml", "extends: one.yaml\n")
+    (tmp_path / "x").mkdir()
+
+    with pytest.raises(SweepFileError, match="circle"):
+        load(one)
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "binary", "large"])
+def test_a_file_that_cannot_be_read_is_told_so(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "s.yaml"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "binary":
+        path.write_bytes(b"\xff\xfe\x00a")
+    elif kind == "large":
+        path.write_bytes(b"#" * (MAX_BYTES + 1))
+
+    with pytest.raises(SweepFileError, match="cannot be read"):
+        load(path)
+
+
+def test_paths_are_filled_in_and_start_at_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODELS", str(tmp_path / "m"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    sweep = write(
+        tmp_path / "s.yaml",
+        "models:\n"
+        "  - {path: '$MODELS/x-{quant}.gguf', quants: [Q4_0, Q8_0], label: X}\n"
+        "  - {path: ~/y.gguf}\n"
+        "  - {path: sub/z.gguf}\n"
+        "  - {synth: tiny-llama, quants: Q4_0}\n",
+    )
+
+    sources = model_sources(load(sweep))
+
+    assert [(s.label, s.path) for s in sources] == [
+        ("X Q4_0", f"{tmp_path}/m/x-Q4_0.gguf"),
+        ("X Q8_0", f"{tmp_path}/m/x-Q8_0.gguf"),
+        ("y", f"{tmp_path}/home/y.gguf"),
+        ("z", f"{tmp_path}/sub/z.gguf"),
+        ("tiny-llama Q4_0", None),
+    ]
+    assert sources[-1].synth == "tiny-llama"
+
+
+def test_a_glob_takes_first_shards_only_and_labels_stay_unique(tmp_path: Path) -> None:
+    for name in ("a.gguf", "b-00001-of-00002.gguf", "b-00002-of-00002.gguf", "deep/a.gguf"):
+        write(tmp_path / "m" / name, "x")
+    sweep = write(tmp_path / "s.yaml", "models: [{glob: 'm/**/*.gguf'}]\n")
+
+    sources = model_sources(load(sweep))
+
+    assert [s.label for s in sources] == ["a", "b-00001-of-00002", "a #2"]
+
+
+@pytest.mark.parametrize("entry", ["{glob: 'none*.gguf'}", "{path: $NO_SUCH_VARIABLE/m.gguf}"])
+def test_what_names_no_file_is_told_with_its_place(tmp_path: Path, entry: str) -> None:
+    sweep = write(tmp_path / "s.yaml", f"models: [{{path: m.gguf}}, {entry}]\n")
+
+    with pytest.raises(SweepFileError, match=r"models\[1\]"):
+        model_sources(load(sweep))
+
+
+def test_the_verb_prints_and_writes_the_schema(tmp_path: Path) -> None:
+    runner = CliRunner()
+
+    printed = runner.invoke(command, [])
+    written = runner.invoke(command, ["--out", str(tmp_path / "s.json")])
+
+    assert printed.exit_code == written.exit_code == 0
+    assert (tmp_path / "s.json").read_text() == printed.output
+    assert '"matrix"' in printed.output
+
+
+def test_the_verb_says_where_it_cannot_write(tmp_path: Path) -> None:
+    result = CliRunner().invoke(command, ["--out", str(tmp_path / "no" / "s.json")])
+
+    assert result.exit_code != 0
+    assert "cannot write" in str(result.exception)
