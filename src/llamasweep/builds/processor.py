@@ -1,7 +1,7 @@
 """Does AMX work here as llama.cpp uses it, with this compiler on this processor?
 
-A native build may load well and die of SIGILL at the first prompt: GCC 12 drops the tile configuration that llama.cpp keeps in a local
-variable, and some virtual machines show AMX and trap on it. A small program that does the same tells before the build.
+A native build may load well and die of SIGILL at the first prompt: GCC 12 drops the tile configuration that llama.cpp
+keeps in a local variable, and some virtual machines show AMX and trap on it. A small program that does the same tells before the build.
 """
 
 from __future__ import annotations

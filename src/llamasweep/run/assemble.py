@@ -16,6 +16,7 @@ from llamasweep.engines.llama_bench_errors import Failure
 from llamasweep.engines.llama_bench_output import LogReader, RowReader
 from llamasweep.results.records import Attempt, Phase, Sample, TelemetryFigures
 from llamasweep.results.summary import fold, leading_discards, summarise_rates
+from llamasweep.results.timeline import Timeline, make_timeline
 from llamasweep.run import phases as phase_cut
 from llamasweep.run.failures import TAIL_LINES, find_failure
 from llamasweep.run.group_log import GroupRecord
@@ -44,8 +45,8 @@ class Assembled:
     next_index: int
 
 
-def assemble(record: GroupRecord, *, absent: Mapping[str, str] | None = None) -> Assembled:
-    """absent: telemetry source -> why it is not there."""
+def assemble(record: GroupRecord) -> Assembled:
+    """Rows, samples and the failure, if any, of one group."""
     cells = record.description["cells"]
     reader = LogReader()
     for line in record.stderr_lines:
@@ -56,6 +57,7 @@ def assemble(record: GroupRecord, *, absent: Mapping[str, str] | None = None) ->
     spans = phase_cut.cut(record.events, record.end.get("start_ns", start_ns), samples_ns)
     arrivals = {t.event.cell_index: t.time_ns for t in record.events if t.event.kind == "row"}
     starts = {t.event.cell_index: t.time_ns for t in record.events if t.event.step == "starting"}
+    timeline = make_timeline(record.readings)
     attempts: list[Attempt] = []
     samples: list[Sample] = []
     for index, row in enumerate(rows):
@@ -67,7 +69,7 @@ def assemble(record: GroupRecord, *, absent: Mapping[str, str] | None = None) ->
             spans=spans,
             started_ns=starts.get(index),
             arrived_ns=arrivals.get(index),
-            absent=absent or {},
+            timeline=timeline,
         )
         attempt, kept = _measured(context)
         attempts.append(attempt)
@@ -99,7 +101,7 @@ class _RowContext:
     spans: Sequence[Phase]
     started_ns: int | None
     arrived_ns: int | None
-    absent: Mapping[str, str]
+    timeline: Timeline
 
 
 def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
@@ -190,13 +192,14 @@ def _telemetry(
     if span is None:
         return None, {"telemetry": "no progress lines tell when the test ran"}
     return fold(
-        c.record.readings,
+        c.timeline,
         start_ns=span[0],
         end_ns=span[1],
         n_tokens=n_tokens,
         n_cores=c.record.description["n_cores"],
         interval_s=c.record.description["telemetry_interval_s"],
-        absent=c.absent,
+        absent={**c.record.description["absent"], **(c.record.end.get("absent") or {})},
+        uses_gpu=False if c.record.description["cpu_only"] else None,
     )
 
 

@@ -21,11 +21,11 @@ _LOOK_EVERY_S = 0.5
 
 @dataclass(slots=True)
 class Cooler:
-    """Waits after groups. baseline: device -> bytes in use before the first group; empty where nothing tells."""
+    """Waits after groups. baseline: (source, device) -> bytes in use before the first group; empty where nothing tells."""
 
     cooldown: Cooldown
     sources: Sequence[Source]
-    baseline: dict[str, float] = field(default_factory=dict)
+    baseline: dict[tuple[str, str], float] = field(default_factory=dict)
     _said: bool = False
 
     def __post_init__(self) -> None:
@@ -37,8 +37,8 @@ class Cooler:
         self._cool(stop, progress)
         return flags
 
-    def _device_memory(self) -> dict[str, float]:
-        return {r.device: r.value for r in self._read() if r.metric == _MEMORY_METRIC}
+    def _device_memory(self) -> dict[tuple[str, str], float]:
+        return {(r.source, r.device): r.value for r in self._read() if r.metric == _MEMORY_METRIC}
 
     def _read(self) -> list[Reading]:
         found: list[Reading] = []

@@ -48,6 +48,9 @@ class Stop(Protocol):
 class Sampling(Protocol):
     """What the loop needs of the sampler."""
 
+    @property
+    def absent(self) -> dict[str, str]: ...
+
     def start(self, pid: int) -> None: ...
 
     def drain(self) -> list[Reading]: ...
@@ -127,6 +130,7 @@ def run_group(
     log.readings(sampling.drain() if sampling is not None else ())
     log.end(
         {
+            "absent": sampling.absent if sampling is not None else None,
             "exit_code": ending.exit_code,
             "exit_signal": ending.exit_signal,
             "reason": reason,

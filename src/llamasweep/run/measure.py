@@ -103,7 +103,7 @@ def measure(
     assert record is not None  # noqa: S101  (written above)
     if _was_oom_killed(kills_before):
         record = replace(record, end={**record.end, "was_oom_killed": True})
-    found = assemble(record, absent=bench.absent)
+    found = assemble(record)
     session.add_group(_group_entry(group, record, outcome, cost))
     session.commit(record, found)
     return Measured(outcome=outcome, found=found, call=call, record=record, sampler_cost=cost)
@@ -142,6 +142,7 @@ def group_description(
         if bench.sampler is not None
         else None,
         "n_cores": bench.n_cores,
+        "absent": dict(bench.absent),
         "bandwidth_bytes_per_s": _memory_bandwidth(group, bench),
         "bandwidth_source": bench.bandwidth_source,
         "flags": list(flags),
