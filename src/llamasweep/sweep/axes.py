@@ -39,6 +39,7 @@ _RETIRED = dict.fromkeys(("mmap", "mmp", "direct_io", "dio", "mlock"), "load_mod
 _RANGE = re.compile(r"(-?\d{1,10})\s*-\s*(-?\d{1,10})(?:\s*([+*])\s*(\d{1,10}))?")
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,9})")
 _COMPARISON = re.compile(r"(>=|<=|!=|==|>|<)\s*(\S.*)")
+_SHARES = re.compile(r"\d{1,9}(\.\d{1,9})?(/\d{1,9}(\.\d{1,9})?){0,15}")
 _TEST = re.compile(r"(?:(pp)(\d{1,8}))|(?:(tg)(\d{1,8}))|(?:pg(\d{1,8})[+,](\d{1,8}))")
 _TEST_SUM = re.compile(r"pp(\d{1,8})\+tg(\d{1,8})")
 _ON = {"on", "yes", "true", "1", "enabled"}
@@ -109,7 +110,15 @@ def parse_value(parameter: Parameter, raw: object) -> tuple[Scalar, ...]:
         return (_switch(raw),)
     if parameter.kind == "choice":
         return (_choice(parameter, raw),)
-    return (_text(raw),)
+    text = _text(raw)
+    if parameter.scope == "model" and "," in text:
+        raise ValueError(
+            f"{shown(raw)}: a comma starts another test in llama-bench; write a list for several "
+            f"values, and {'/' if parameter.name != 'tensor_buft_overrides' else ';'} inside one"
+        )
+    if parameter.name == "tensor_split" and not _SHARES.fullmatch(text):
+        raise ValueError(f"{shown(raw)} is not a split; write up to 16 shares like 3/1")
+    return (text,)
 
 
 def _whole_numbers(parameter: Parameter, raw: object) -> tuple[Scalar, ...]:

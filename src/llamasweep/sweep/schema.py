@@ -98,7 +98,7 @@ class TelemetryKeys(_Strict):
 class SweepKeys(_Strict):
     """A llamasweep sweep file. Axes, includes and excludes are checked by `sweep.axes`."""
 
-    version: Literal[1] = Field(1, description="of this format")
+    version: Literal[1] = Field(1, description="version of this format")
     extends: Text | None = Field(None, description="sweep file to start from, relative to this one")
     name: Annotated[str, BeforeValidator(spell.word), Field(max_length=200)] | None = Field(
         None, description="name of the sweep; the file's name if left out"
@@ -135,10 +135,14 @@ class SweepKeys(_Strict):
         BeforeValidator(spell.discard),
         WithJsonSchema({"anyOf": [{"enum": ["auto", "off"]}, {"type": "integer", "minimum": 0}]}),
     ] = Field("auto", description="leading repetitions left out of the median")
-    timeout: Annotated[Duration, Field(gt=0)] | None = Field(None, description="of one cell")
-    max_time: Annotated[Duration, Field(gt=0)] | None = Field(None, description="of the whole run")
+    timeout: Annotated[Duration, Field(gt=0)] | None = Field(
+        None, description="longest time of one cell; from history or prediction if left out"
+    )
+    max_time: Annotated[Duration, Field(gt=0)] | None = Field(
+        None, description="longest time of the whole run; the next start goes on"
+    )
     stop_at: Annotated[str, BeforeValidator(spell.clock)] | None = Field(
-        None, description="time of day to stop at, HH:MM"
+        None, description="time of day to stop at, HH:MM, local time"
     )
     address_space_limit: (
         Annotated[
@@ -150,14 +154,16 @@ class SweepKeys(_Strict):
         | None
     ) = Field(None, description="RLIMIT_AS of the engine; mapped weights count")
     cooldown: Annotated[CooldownKeys, BeforeValidator(spell.cooldown)] = Field(
-        CooldownKeys.model_validate({"wait": 0}), description="pause between groups"
+        CooldownKeys.model_validate({"wait": 0}),
+        description="pause between groups, flat or until a sensor is cool",
     )
     env: dict[str, Annotated[str, BeforeValidator(spell.word)]] = Field(
         {}, description="environment of the engine"
     )
     extra_args: Argv = Field([], description="arguments added to every engine call")
     telemetry: Annotated[TelemetryKeys, BeforeValidator(spell.interval)] = Field(
-        TelemetryKeys.model_validate({}), description="readings beside the engine"
+        TelemetryKeys.model_validate({}),
+        description="time between readings beside the engine, or off",
     )
     on_finish: Argv = Field([], description="program and arguments to run at the end")
     bandwidth: (

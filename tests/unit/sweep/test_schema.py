@@ -81,7 +81,7 @@ def test_an_axis_outside_the_matrix_is_led_back() -> None:
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=lambda p: p.name)
 def test_every_spelling_of_an_axis_is_the_same_axis(parameter: Any) -> None:
-    value = {"int": "1", "bool": "on", "str": "x"}.get(parameter.kind) or parameter.choices[0]
+    value = {"int": "1", "bool": "on", "str": "'1'"}.get(parameter.kind) or parameter.choices[0]
 
     found = {
         axis(f"{word}: {value}", parameter.name) for word in (parameter.name, *parameter.words)
@@ -137,6 +137,11 @@ def test_axis_values_are_read_as_written(text: str, name: str, values: tuple[Any
         ("threads: null", "a word or a number"),
         ("ctk: q8", "did you mean q8_0"),
         ("nkvo: 2", "not a switch"),
+        ("ts: '1,9'", "a comma starts another test"),
+        ("ts: a/b", "up to 16 shares"),
+        ("ts: 1.5", "put quotes around it"),
+        ("dev: 'CUDA0,CUDA1'", "and / inside one"),
+        ("ot: 'a=CPU,b=CPU'", "and ; inside one"),
         ("cpu_mask: ''", "1 to 4,096 characters"),
         ("kv_type: q8_0, ctk: f16", "cannot stand beside 'ctk'"),
         ("depth: half", "not a whole number"),
