@@ -78,7 +78,9 @@ class ModelKeys(_Strict):
     )
     glob: Text | None = Field(None, description="pattern of GGUF files; ** goes into folders")
     synth: Text | None = Field(None, description="shape to generate with random weights")
-    quants: Words = Field([], description="fill {quant}, or say what to generate")
+    quants: Words = Field(
+        [], description="fill {quant}, or say what to generate (Q4_K_M if left out)"
+    )
     label: Text | None = Field(None, description="name that people see")
     quality: QualityKeys | None = Field(None, description="what an evaluation table says")
 
@@ -266,8 +268,6 @@ def _check_models(raw: object, faults: ax.Faults) -> None:
             faults.add(place, "has quants, but its path does not hold {quant}")
         elif given == ["glob"] and has_quants:
             faults.add(place, "quants go with path or synth, not with glob")
-        elif given == ["synth"] and not has_quants:
-            faults.add(place, "a generated model needs quants, such as [Q4_0]")
 
 
 def _check_env(raw: object, faults: ax.Faults) -> None:

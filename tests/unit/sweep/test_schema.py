@@ -240,7 +240,6 @@ def test_settings_that_make_no_sense_are_refused(text: str, said: str) -> None:
         ("{path: 'a-{quant}.gguf'}", "no quants to fill it"),
         ("{path: a.gguf, quants: [Q4_0]}", "does not hold {quant}"),
         ("{glob: '*.gguf', quants: [Q4_0]}", "not with glob"),
-        ("{synth: tiny-llama}", "needs quants"),
         ("{path: a.gguf, quantz: [Q4_0]}", "did you mean 'quants'"),
         ("{path: a.gguf, quality: {metric: ppl}}", "'value' is missing"),
         ("{path: 5}", "put quotes around it"),

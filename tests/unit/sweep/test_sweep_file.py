@@ -1,4 +1,4 @@
-"""Sweep files on disk, and the model files that they name."""
+"""Sweep files on disk, and the verb that describes them to editors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from llamasweep.cli.schema import command
 from llamasweep.errors import SweepFileError
 from llamasweep.sweep.document import MAX_BYTES
-from llamasweep.sweep_file import load, model_sources
+from llamasweep.sweep_file import load
 
 
 def write(path: Path, text: str) -> Path:
@@ -49,50 +49,6 @@ def test_a_file_that_cannot_be_read_is_told_so(tmp_path: Path, kind: str) -> Non
 
     with pytest.raises(SweepFileError, match="cannot be read"):
         load(path)
-
-
-def test_paths_are_filled_in_and_start_at_the_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MODELS", str(tmp_path / "m"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    sweep = write(
-        tmp_path / "s.yaml",
-        "models:\n"
-        "  - {path: '$MODELS/x-{quant}.gguf', quants: [Q4_0, Q8_0], label: X}\n"
-        "  - {path: ~/y.gguf}\n"
-        "  - {path: sub/z.gguf}\n"
-        "  - {synth: tiny-llama, quants: Q4_0}\n",
-    )
-
-    sources = model_sources(load(sweep))
-
-    assert [(s.label, s.path) for s in sources] == [
-        ("X Q4_0", f"{tmp_path}/m/x-Q4_0.gguf"),
-        ("X Q8_0", f"{tmp_path}/m/x-Q8_0.gguf"),
-        ("y", f"{tmp_path}/home/y.gguf"),
-        ("z", f"{tmp_path}/sub/z.gguf"),
-        ("tiny-llama Q4_0", None),
-    ]
-    assert sources[-1].synth == "tiny-llama"
-
-
-def test_a_glob_takes_first_shards_only_and_labels_stay_unique(tmp_path: Path) -> None:
-    for name in ("a.gguf", "b-00001-of-00002.gguf", "b-00002-of-00002.gguf", "deep/a.gguf"):
-        write(tmp_path / "m" / name, "x")
-    sweep = write(tmp_path / "s.yaml", "models: [{glob: 'm/**/*.gguf'}]\n")
-
-    sources = model_sources(load(sweep))
-
-    assert [s.label for s in sources] == ["a", "b-00001-of-00002", "a #2"]
-
-
-@pytest.mark.parametrize("entry", ["{glob: 'none*.gguf'}", "{path: $NO_SUCH_VARIABLE/m.gguf}"])
-def test_what_names_no_file_is_told_with_its_place(tmp_path: Path, entry: str) -> None:
-    sweep = write(tmp_path / "s.yaml", f"models: [{{path: m.gguf}}, {entry}]\n")
-
-    with pytest.raises(SweepFileError, match=r"models\[1\]"):
-        model_sources(load(sweep))
 
 
 def test_the_verb_prints_and_writes_the_schema(tmp_path: Path) -> None:
