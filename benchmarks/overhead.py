@@ -32,7 +32,7 @@ from benchmarks.bare import (
 )  # fmt: skip
 
 TESTS = {"pp256": ("-p", "256", "-n", "0"), "tg64": ("-p", "0", "-n", "64")}
-REPETITIONS = 12
+REPETITIONS = 20
 HALF_WIDTH_AIM = 0.01
 MIN_PAIRS = 5
 SEED = 20
