@@ -346,8 +346,14 @@ class _Chooser:
 
 
 def _with_whole_blocks(kind: str, n_columns: int) -> str:
-    if n_columns % type_by_name(kind).block_elements == 0:
+    n_block = type_by_name(kind).block_elements
+    if n_columns % n_block == 0:
         return kind
+    if kind not in _FALLBACKS and n_block > 32:
+        raise ModelSynthError(
+            f"rows of {n_columns} elements are not made of whole {kind} blocks of {n_block}",
+            hint="llama-quantize knows no fall-back here either; choose another quantisation.",
+        )
     smaller = _FALLBACKS.get(kind, kind)
     return "f16" if n_columns % type_by_name(smaller).block_elements else smaller
 

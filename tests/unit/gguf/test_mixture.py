@@ -139,6 +139,11 @@ def test_rows_that_are_not_whole_blocks_fall_back(
     assert choose_types(tensors, quant, _traits())["blk.0.attn_q.weight"] == expected
 
 
+def test_q1_0_has_no_fall_back_and_says_so() -> None:
+    with pytest.raises(ModelSynthError, match="whole q1_0 blocks of 128"):
+        choose_types([_matrix("blk.0.attn_q.weight", 160)], "Q1_0", _traits())
+
+
 def test_a_tied_embedding_is_quantised_like_a_head() -> None:
     tied = choose_types([_matrix("token_embd.weight")], "Q4_0", _traits())
     untied = choose_types(
