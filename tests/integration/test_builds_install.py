@@ -36,6 +36,9 @@ tree = pathlib.Path(sys.argv[sys.argv.index("-B") + 1])
 source = pathlib.Path(sys.argv[sys.argv.index("-S") + 1])
 (tree / "bin").mkdir(parents=True)
 (tree / "build.ninja").write_text("\\n".join(sys.argv))
+(tree / "llamasweep-workarounds.txt").write_text("a.cpp: -fno-x\\na.cpp: -fno-x\\n")
+included = [w.partition("=")[2] for w in sys.argv if w.startswith("-DCMAKE_PROJECT_ggml_INCLUDE=")]
+assert "cmake_language(DEFER" in pathlib.Path(included[0]).read_text()
 print("-- Configuring", (source / "CMakeLists.txt").read_text())
 """
 _NINJA = """
@@ -150,6 +153,7 @@ def test_the_record_holds_how_the_build_was_made(workshop: Workshop) -> None:
     assert facts.sdist_sha256 == digest
     assert not archive.exists()
     assert facts.programs == ("llama-bench",)
+    assert facts.workarounds == ("a.cpp: -fno-x",)
     assert dict(facts.definitions)["LLAMA_BUILD_NUMBER"] == "11434"
     assert (facts.cmake, facts.ninja, facts.compiler) == ("cmake version 3.99.0", "1.99", "c++ 99")
 

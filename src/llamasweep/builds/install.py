@@ -46,6 +46,8 @@ LOG_NAME = "install.log"
 TREE_NAME = "tree"
 _PROGRAM = re.compile(r"llama(-[a-z0-9]+)+")
 _NEEDED_BYTES = 1_500_000_000
+_WORKAROUNDS = Path(__file__).with_name("workarounds.cmake")
+_APPLIED_NAME = "llamasweep-workarounds.txt"
 _CONFIGURED_NAME = "llamasweep-configured.json"
 
 
@@ -221,12 +223,15 @@ def _configure(plan: InstallPlan, tools: BuildTools, steps: Steps) -> None:
     marker = plan.tree / _CONFIGURED_NAME
     argv = [tools.cmake, "-S", str(plan.source), "-B", str(plan.tree), "-G", "Ninja"]
     argv += [f"-DCMAKE_MAKE_PROGRAM={tools.ninja}"]
+    argv += [f"-DCMAKE_PROJECT_ggml_INCLUDE={plan.folder / _WORKAROUNDS.name}"]
     argv += [f"-D{name}={value}" for name, value in plan.definitions]
-    wanted = json.dumps(argv)
+    text = _WORKAROUNDS.read_text(encoding="utf-8")
+    wanted = json.dumps([*argv, text])
     if marker.is_file() and marker.read_text(encoding="utf-8") == wanted:
         return
     if plan.tree.exists():
         shutil.rmtree(plan.tree)
+    (plan.folder / _WORKAROUNDS.name).write_text(text, encoding="utf-8")
     steps.run(argv, f"configuring llama.cpp b{plan.number}", phase="configure")
     marker.write_text(wanted, encoding="utf-8")
 
@@ -251,6 +256,7 @@ def _finish(plan: InstallPlan, tools: BuildTools, digest: str, steps: Steps) -> 
         backend=plan.choice.backend,
         definitions=plan.definitions,
         programs=plan.programs,
+        workarounds=_applied_workarounds(plan),
         cmake=tools.cmake_version,
         ninja=tools.ninja_version,
         compiler=tools.compiler_version,
@@ -271,6 +277,13 @@ def _with_known_facts(build: Build, plan: InstallPlan) -> Build:
     """What we know of a build of ours and an old binary cannot tell: its number and the backend it was made with."""
     name = DISPLAY_NAMES[plan.choice.backend]
     return replace(build, number=build.number or plan.number, backends=(name,))
+
+
+def _applied_workarounds(plan: InstallPlan) -> tuple[str, ...]:
+    """What `workarounds.cmake` did, a line each; CMake may have run several times."""
+    path = plan.tree / _APPLIED_NAME
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return tuple(dict.fromkeys(lines))
 
 
 def _place(made: Path, target: Path) -> None:

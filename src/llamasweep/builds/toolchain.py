@@ -20,7 +20,7 @@ from llamasweep.builds.invocation import ask
 from llamasweep.builds.processor import traps_on_amx
 from llamasweep.errors import BuildError
 
-_OLDEST_CMAKE = (3, 18)
+_OLDEST_CMAKE = (3, 19)
 _PCI_VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
 _VERSION_TIMEOUT_S = 60.0
 StepRunner = Callable[[list[str], str], None]
