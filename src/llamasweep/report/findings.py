@@ -16,7 +16,7 @@ from llamasweep.report.flags import NOISY
 from llamasweep.report.names import axis_word, shown, value_word
 from llamasweep.report.panels import Panel, Point, Series
 from llamasweep.report.rows import Row, varying
-from llamasweep.report.strips import representative
+from llamasweep.report.strips import per_model, representative
 from llamasweep.results.records import FAILED_STATUSES
 
 SAME_WITHIN = 0.03
@@ -154,13 +154,12 @@ def _verb(kind: str) -> str:
 
 
 def _ceiling_findings(rows: Sequence[Row]) -> list[Finding]:
-    timed = [row for row in rows if row.rates is not None]
-    tg = shallowest(representative(timed, "tg"))
-    fractions = [row.pencil_fraction.value for row in tg if row.pencil_fraction.value is not None]
+    best = [tg for tg, _ in per_model([row for row in rows if row.rates is not None]) if tg]
+    fractions = [row.pencil_fraction.value for row in best if row.pencil_fraction.value is not None]
     if not fractions:
         return []
     share = figures.span(figures.percent(min(fractions)), figures.percent(max(fractions)))
-    text = f"Generation reaches {share} of the pencil ceiling (memory bandwidth ÷ model size)"
+    text = f"Generation reaches {share} of the pencil ceiling (memory bandwidth ÷ model size) at its fastest setting"
     if max(fractions) > 1.02:
         text += (
             "; above 100 % means that the bandwidth figure is too low for this model, most often because "

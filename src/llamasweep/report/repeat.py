@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from llamasweep.report import figures
 from llamasweep.report.names import has_hidden, shell_line, shown
 from llamasweep.results.records import RunData, RunInfo
 
@@ -55,10 +56,10 @@ def repeat(run: RunData) -> Repeat:
 
 def _call(group: Mapping[str, Any]) -> GroupCall:
     argv = [str(word) for word in group.get("argv") or ()]
-    environment = group.get("env") or group.get("environment") or {}
+    environment = group.get("env") or {}
     pairs = environment.items() if isinstance(environment, Mapping) else environment
     words = ["env", *(f"{key}={value}" for key, value in pairs)] if environment else []
-    log = group.get("log_path") or group.get("log")
+    log = f"logs/{group['log_id']}.jsonl" if group.get("log_id") else None
     return GroupCall(
         group_id=shown(str(group.get("group_id", "unnamed")), 40),
         command=shell_line([*words, *argv]) if argv else "",
@@ -68,11 +69,19 @@ def _call(group: Mapping[str, Any]) -> GroupCall:
 
 
 def _outcome(group: Mapping[str, Any]) -> str:
+    """How the process ended, how many cells it had and how long it took."""
     if group.get("exit_signal"):
-        return f"ended by {shown(str(group['exit_signal']), 30)}"
-    if group.get("exit_code") is not None:
-        return f"exit code {shown(str(group['exit_code']), 12)}"
-    return "exit code not recorded"
+        parts = [f"ended by {shown(str(group['exit_signal']), 30)}"]
+    elif group.get("exit_code") is not None:
+        parts = [f"exit code {shown(str(group['exit_code']), 12)}"]
+    else:
+        parts = ["exit code not recorded"]
+    if isinstance(group.get("n_cells"), int):
+        parts.insert(0, figures.counted(group["n_cells"], "cell"))
+    start, end = group.get("start_ns"), group.get("end_ns")
+    if isinstance(start, int) and isinstance(end, int) and end >= start:
+        parts.append(figures.duration((end - start) / 1e9))
+    return ", ".join(parts)
 
 
 def _yaml(resolved: Mapping[str, Any]) -> str:

@@ -25,8 +25,7 @@ class Track:
     """One measured speed on its scale.
 
     All of `measured`, `low`, `high`, `ceiling`, `band_low`, `band_high` are positions from 0 (left) to 1 (right end
-    of the track); None where not drawn. is_beyond: the measurement lies past the right end. why_no_ceiling: None if
-    there is one.
+    of the track); None where not drawn. is_beyond: the measurement lies past the right end.
     """
 
     row: Row
@@ -37,7 +36,6 @@ class Track:
     band_low: float | None
     band_high: float | None
     is_beyond: bool
-    why_no_ceiling: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +58,11 @@ class Strip:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hero:
-    """All strips. n_left_out: strips beyond the bound. choice: how rows were chosen, None if each stands for itself."""
+    """All strips. n_left_out: strips beyond the bound. choice: how rows were chosen, None if each stands for itself.
+
+    tg_end_fraction: right end of the tg tracks as a share of each row's ceiling; None where no row has one, and then
+    tg_end_tps is the end in t/s and why_no_ceiling the reason. pp_end_tps: right end of the pp tracks. None: no such track.
+    """
 
     strips: tuple[Strip, ...]
     n_left_out: int
@@ -68,6 +70,7 @@ class Hero:
     tg_end_fraction: float | None
     tg_end_tps: float | None
     pp_end_tps: float | None
+    why_no_ceiling: str | None
 
 
 def hero(rows: Sequence[Row]) -> Hero | None:
@@ -94,6 +97,9 @@ def hero(rows: Sequence[Row]) -> Hero | None:
         tg_end_fraction=tg_end,
         tg_end_tps=tg_tps if tg_end is None else None,
         pp_end_tps=pp_end,
+        why_no_ceiling=next(
+            (tg.pencil_ceiling.reason for tg, _ in ordered if tg is not None and tg.rates), None
+        ),
     )
 
 
@@ -255,9 +261,6 @@ def _track(row: Row, end_tps: float, ceiling: float | None) -> Track:
         band_low=ceiling * BAND_LOW / end_tps if ceiling else None,
         band_high=ceiling * BAND_HIGH / end_tps if ceiling else None,
         is_beyond=rates.median > end_tps * 1.0001,
-        why_no_ceiling=None
-        if ceiling
-        else (row.pencil_ceiling.reason if row.kind == "tg" else None),
     )
 
 

@@ -57,6 +57,9 @@ class Table:
     never: tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
+ENERGY = "J/token"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Figure:
     title: str
@@ -100,7 +103,7 @@ _FIGURES: tuple[_Figure, ...] = (
         show=figures.size,
     ),
     _Figure(
-        title="J/token", note="see energy scope", get=lambda row: row.energy_j, show=figures.energy
+        title=ENERGY, note="energy ÷ tokens", get=lambda row: row.energy_j, show=figures.energy
     ),
 )
 
@@ -118,7 +121,7 @@ def table(rows: Sequence[Row]) -> Table:
         Column(title="test"),
         Column(title="t/s", note="median ± sample standard deviation", is_number=True),
         Column(title="n", note="repetitions kept (+ left out)", is_number=True),
-        *(Column(title=f.title, note=f.note, is_number=True) for f in shown_figures),
+        *(Column(title=f.title, note=_note_of(f, timed), is_number=True) for f in shown_figures),
         Column(title="flags"),
         Column(title="status"),
     )
@@ -133,6 +136,19 @@ def table(rows: Sequence[Row]) -> Table:
             for f in _FIGURES
             if f not in shown_figures and timed
         ),
+    )
+
+
+def _note_of(figure: _Figure, rows: Sequence[Row]) -> str | None:
+    """The figure's note; of energy also which parts of the machine it covers."""
+    scopes = {
+        row.attempt.telemetry.energy_scope for row in rows if row.attempt.telemetry is not None
+    }
+    named = sorted(shown(scope, 20) for scope in scopes if scope)
+    return (
+        f"{figure.note}, covers {', '.join(named)}"
+        if figure.title == ENERGY and named
+        else figure.note
     )
 
 

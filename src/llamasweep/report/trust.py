@@ -40,6 +40,7 @@ class Trust:
     calibration: tuple[str, ...]
     notes: tuple[str, ...]
     synthetic: str | None
+    sampler: str
 
 
 def trust(runs: Sequence[RunData], rows: Sequence[Row]) -> Trust:
@@ -59,6 +60,7 @@ def trust(runs: Sequence[RunData], rows: Sequence[Row]) -> Trust:
         calibration=_calibration(rows),
         notes=tuple(shown(note, 400) for run in runs for note in run.info.notes)[:MAX_ITEMS],
         synthetic=_synthetic(rows),
+        sampler=_sampler(runs),
     )
 
 
@@ -128,4 +130,21 @@ def _synthetic(rows: Sequence[Row]) -> str | None:
     return (
         f"Generated with random weights: {names}{more}. Speed does not depend on the values of weights; "
         "what such a model writes is noise."
+    )
+
+
+def _sampler(runs: Sequence[RunData]) -> str:
+    """What the telemetry itself took: CPU seconds / wall seconds of all engine processes, as a share of one core."""
+    cpu_s = wall_s = 0.0
+    for run in runs:
+        for group in run.info.groups:
+            cpu, wall = group.get("sampler_cpu_s"), group.get("sampler_wall_s")
+            if isinstance(cpu, int | float) and isinstance(wall, int | float):
+                cpu_s, wall_s = cpu_s + cpu, wall_s + wall
+    if not wall_s:
+        return "The cost of the telemetry beside the engine was not measured: no sampler ran."
+    share = cpu_s / wall_s * 100
+    return (
+        f"The telemetry beside the engine took {figures.number(share)}{figures.THIN}% of one core "
+        f"({figures.duration(cpu_s)} in {figures.duration(wall_s)})."
     )

@@ -63,9 +63,16 @@ def attempt(number: int = 0, **changes: Any) -> Attempt:
     return Attempt(**{**plain, **changes})
 
 
-def measured(
-    number: int, tps: Sequence[float], *, n_discarded: int = 0, **changes: Any
-) -> tuple[Attempt, list[Sample]]:
+Part = tuple[Attempt, list[Sample]]
+"""An attempt with its samples."""
+
+
+def lost(number: int, **changes: Any) -> Part:
+    """An attempt without samples."""
+    return attempt(number, **changes), []
+
+
+def measured(number: int, tps: Sequence[float], *, n_discarded: int = 0, **changes: Any) -> Part:
     """An attempt with its samples; figures as the runner folds them."""
     base = attempt(number, **changes)
     kept = list(tps[n_discarded:])
@@ -139,8 +146,13 @@ def info(**changes: Any) -> RunInfo:
                     "jsonl",
                 ],
                 "env": {"GGML_NO_BACKTRACE": "1"},
-                "log_path": "logs/g0-1.jsonl",
+                "log_id": "00001-g0",
+                "n_cells": 4,
                 "exit_code": 0,
+                "start_ns": 0,
+                "end_ns": 41_000_000_000,
+                "sampler_cpu_s": 0.2,
+                "sampler_wall_s": 40.0,
             }
         ],
         "notes": [],
@@ -150,7 +162,7 @@ def info(**changes: Any) -> RunInfo:
     return RunInfo(**{**plain, **changes})
 
 
-def run_of(parts: Iterable[tuple[Attempt, list[Sample]]], **changes: Any) -> RunData:
+def run_of(parts: Iterable[Part], **changes: Any) -> RunData:
     """A run of attempts with their samples."""
     pairs = list(parts)
     return RunData(
@@ -168,10 +180,10 @@ def sweep_parts(
     depths: Sequence[int] = (0, 512, 2048),
     seed: int = 1,
     gpu: bool = False,
-) -> list[tuple[Attempt, list[Sample]]]:
+) -> list[Part]:
     """A full product with speeds that behave like real ones: depth costs, threads help until 2."""
     rng = random.Random(seed)
-    parts = []
+    parts: list[Part] = []
     for m, model in enumerate(models):
         for quant in quants:
             for depth in depths:
@@ -241,7 +253,7 @@ def telemetry(size: int, *, gpu: bool) -> TelemetryFigures:
     )
 
 
-def failed_parts(first: int = 500) -> list[tuple[Attempt, list[Sample]]]:
+def failed_parts(first: int = 500) -> list[Part]:
     """One of each ending that is not a measurement."""
     label = {"model_label": "tiny-llama-Q8_0", "model_quant": "Q8_0"}
     endings: list[dict[str, Any]] = [
@@ -251,21 +263,49 @@ def failed_parts(first: int = 500) -> list[tuple[Attempt, list[Sample]]]:
          "log_path": None, "started_at": None, "model_quant": None, "model_hash": None, "model_label": "gone"},
         {"status": "timeout", "error_kind": "hang", "error_message": "no progress for 60 s", "stderr_tail": "x", **label},
         {"status": "out_of_memory", "error_kind": "out_of_memory", "exit_code": 1, "n_depth": 32768,
-         "error_message": "the context of 32,800 tokens did not fit below address_space_limit", "stderr_tail": "failed to allocate", **label},
+         "error_message": "the context did not fit below address_space_limit", "stderr_tail": "failed to allocate", **label},
         *({"status": "unsupported", "error_message": "quantised V needs flash attention",
            "requested": {"n_threads": n, "type_v": "q8_0", "flash_attn": "off"}, "log_path": None} for n in (1, 2)),
         {"status": "skipped", "error_message": "max_time was reached", "log_path": None},
     ]  # fmt: skip
-    return [(attempt(first + i, **changes), []) for i, changes in enumerate(endings)]
+    return [lost(first + i, **changes) for i, changes in enumerate(endings)]
 
 
-def hostile_parts(first: int = 700) -> list[tuple[Attempt, list[Sample]]]:
+def hostile_parts(first: int = 700) -> list[Part]:
     """A model, a build, an error and a flag whose names try to break the page."""
-    names = {"model_label": HOSTILE, "build_label": HOSTILE, "model_file": HOSTILE, "log_path": HOSTILE,
+    names: dict[str, Any] = {"model_label": HOSTILE, "build_label": HOSTILE, "model_file": HOSTILE, "log_path": HOSTILE,
              "cpu_name": HOSTILE, "differences": (HOSTILE,), "flags": (HOSTILE,)}  # fmt: skip
+    unflagged = {**names, "flags": ()}
+    deep: dict[str, Any] = {
+        "n_depth": 512,
+        "requested": {"n_depth": 512, "tensor_buft_overrides": HOSTILE},
+    }
+    failure = {"error_message": HOSTILE, "error_kind": HOSTILE, "stderr_tail": HOSTILE}
     return [
         measured(first, [10.0, 10.2, 10.1], **names),
-        measured(first + 1, [8.0, 8.1, 8.2], **{**names, "n_depth": 512, "requested": {"n_depth": 512, "override": HOSTILE}}),
-        (attempt(first + 2, status="failed", error_message=HOSTILE, error_kind=HOSTILE, stderr_tail=HOSTILE, **{**names, "flags": ()}), []),
-        (attempt(first + 3, status="unsupported", error_message=HOSTILE, **{**names, "flags": ()}), []),
-    ]  # fmt: skip
+        measured(first + 1, [8.0, 8.1, 8.2], **{**names, **deep}),
+        lost(first + 2, status="failed", **failure, **unflagged),
+        lost(first + 3, status="unsupported", error_message=HOSTILE, **unflagged),
+    ]
+
+
+def hostile_run() -> RunData:
+    """A run in which every text from outside tries to break the page."""
+    return run_of(
+        hostile_parts(),
+        sweep_name=HOSTILE,
+        sweep_file=HOSTILE,
+        sweep_resolved={"name": HOSTILE, HOSTILE: [HOSTILE]},
+        notes=[HOSTILE],
+        machine={HOSTILE: HOSTILE},
+        versions={HOSTILE: HOSTILE},
+        groups=[
+            {
+                "group_id": HOSTILE,
+                "log_id": HOSTILE,
+                "argv": [HOSTILE],
+                "env": {"A": HOSTILE},
+                "exit_signal": HOSTILE,
+            }
+        ],
+    )

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.unit.report.factory import hostile_run, info, measured, run_of
+
+from llamasweep.cli.report import command, default_target
+from llamasweep.errors import StoreError
+from llamasweep.results.records import RunData
+from llamasweep.store.parquet import RunStore
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LLAMASWEEP_REPORTS", raising=False)
+    monkeypatch.delenv("LLAMASWEEP_RESULTS", raising=False)
+    return tmp_path
+
+
+def _store(run: RunData) -> Path:
+    store = RunStore.create(Path("results"), run.info)
+    store.write_group("00001-g0", run.attempts, run.samples, run.readings)
+    return store.run_dir
+
+
+def _report(*words: str) -> Result:
+    return CliRunner().invoke(command, list(words), catch_exceptions=False)
+
+
+def test_the_newest_run_is_reported_and_the_path_printed() -> None:
+    run_dir = _store(run_of([measured(1, [10.0, 10.1])]))
+    result = _report()
+    assert result.exit_code == 0
+    path = Path(result.output.strip())
+    assert path == Path("reports") / f"{run_dir.name}.html"
+    assert "tiny-llama Q4_0" in path.read_text(encoding="utf-8")
+
+
+def test_the_reports_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    _store(run_of([measured(1, [10.0])]))
+    monkeypatch.setenv("LLAMASWEEP_REPORTS", "elsewhere")
+    assert Path(_report().output.strip()).parent == Path("elsewhere")
+
+
+def test_json_tells_path_size_and_runs() -> None:
+    run_dir = _store(run_of([measured(1, [10.0])]))
+    told = json.loads(_report("quick", "--out", "page.html", "--json").output)
+    assert Path(told["path"]) == Path("page.html").resolve()
+    assert told["bytes"] == Path("page.html").stat().st_size
+    assert told["runs"] == [run_dir.name]
+
+
+def test_two_runs_make_one_page() -> None:
+    first = _store(run_of([measured(1, [10.0])]))
+    other = info(run_id="20261130T140000Z-quick-ffffff", started_at="2026-11-30T14:00:00+00:00")
+    second = _store(
+        RunData(info=other, attempts=(measured(1, [10.0], run_id=other.run_id)[0],), samples=())
+    )
+    path = Path(_report(first.name, str(second)).output.strip())
+    assert path.name == f"{first.name}-and-1-more.html"
+    assert other.run_id in path.read_text(encoding="utf-8")
+
+
+def test_a_hostile_run_writes_nothing_outside_reports(folder: Path) -> None:
+    _store(hostile_run())
+    before = {p for p in folder.rglob("*") if "results" not in p.parts}
+    path = Path(_report().output.strip())
+    assert {p for p in folder.rglob("*") if "results" not in p.parts} - before == {
+        folder / "reports",
+        folder / path,
+    }
+
+
+@pytest.mark.parametrize("run_id", ["../../etc/passwd", "a/b", "..", "", "-rf", "\n<script>"])
+def test_the_default_file_is_a_plain_name_whatever_the_run_is_called(run_id: str) -> None:
+    target = default_target([run_id])
+    assert target.parent == Path("reports")
+    assert not set("/\\<>\n").intersection(target.name)
+    assert not target.name.startswith(("-", "."))
+
+
+def test_a_place_that_cannot_be_written_is_told_and_leaves_no_draft(folder: Path) -> None:
+    _store(run_of([measured(1, [10.0])]))
+    (folder / "taken").mkdir()
+    with pytest.raises(StoreError, match="cannot write the report") as caught:
+        _report("--out", "taken")
+    assert caught.value.hint is not None
+    assert not list(folder.glob(".taken*"))
+
+
+def test_no_run_at_all_is_told() -> None:
+    with pytest.raises(StoreError):
+        _report()

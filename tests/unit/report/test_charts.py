@@ -1,0 +1,156 @@
+"""Charts as data: valid Vega-Lite, every repetition and ceiling in them, nothing from outside where it could act."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import altair
+import pytest
+from tests.unit.report.factory import HOSTILE, hostile_run, measured, run_of, sweep_parts
+
+from llamasweep.report import charts, panels
+from llamasweep.report.marks import PALETTE
+from llamasweep.report.rows import Row, rows_of
+from llamasweep.report.views import Page, page
+
+
+def _specs(view: Page) -> list[dict[str, Any]]:
+    return [chart.spec for section in view.sections for chart in section.charts]
+
+
+def _values(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    values: list[dict[str, Any]] = spec["data"]["values"]
+    return values
+
+
+def _strings(node: object) -> Iterator[tuple[str, str]]:
+    """Every (key, text) outside of data."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key == "data":
+                continue
+            if isinstance(value, str):
+                yield key, value
+            yield from _strings(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _strings(value)
+
+
+def _tg_rows() -> list[Row]:
+    return [
+        row for row in rows_of([run_of(sweep_parts(threads=(2,), depths=(0,)))]) if row.kind == "tg"
+    ]
+
+
+@pytest.mark.parametrize(
+    "run", [run_of(sweep_parts()), hostile_run(), run_of(sweep_parts(gpu=True))]
+)
+def test_every_chart_is_valid_vega_lite(run: Any) -> None:
+    specs = _specs(page([run]))
+    assert specs
+    for spec in specs:
+        # A null background is valid in Vega-Lite, but altair's class for the whole takes only colours.
+        altair.LayerChart.from_dict(
+            {k: v for k, v in spec.items() if k not in ("background", "$schema")}
+        )
+
+
+def test_bars_carry_median_range_repetitions_and_ceiling() -> None:
+    rows = _tg_rows()
+    spec = charts.rates_chart(rows, [row.subject for row in rows])
+    for row, value in zip(rows, _values(spec), strict=True):
+        assert row.rates is not None
+        assert value["median"] == row.rates.median
+        assert (value["low"], value["high"]) == (row.rates.low, row.rates.high)
+        assert value["kept"] == list(row.rates.kept)
+        assert value["ceiling"] == row.pencil_ceiling.value
+        assert value["name"] == row.subject
+        assert f"n = {row.rates.n_kept}" in value["words"]
+    marks = [layer["mark"]["type"] for layer in spec["layer"]]
+    assert marks == ["bar", "rule", "point", "tick", "text"]
+
+
+def test_one_repetition_has_no_range_to_draw() -> None:
+    (row,) = rows_of([run_of([measured(1, [10.0])])])
+    (value,) = _values(charts.rates_chart([row], ["x"]))
+    assert value["low"] is None
+    assert value["high"] is None
+
+
+def test_too_many_repetitions_are_not_drawn_one_by_one() -> None:
+    rows = rows_of(
+        [run_of([measured(n, [10.0 + n / 10] * 100) for n in range(panels.MAX_DOTS // 100 + 1)])]
+    )
+    spec = charts.rates_chart(rows, [f"row {n}" for n in range(len(rows))])
+    assert not charts.has_dots(rows)
+    assert "kept" not in _values(spec)[0]
+    assert "point" not in [layer["mark"]["type"] for layer in spec["layer"]]
+
+
+def test_lines_go_through_the_measured_points_and_end_with_their_name() -> None:
+    panel = panels.panels(rows_of([run_of(sweep_parts(models=("m",), threads=(2,)))]), "n_depth")[0]
+    spec = charts.panel_chart(panel)
+    assert [value["x"] for value in _values(spec)] == [0, 512, 2048] * 2
+    labels = [
+        v["label"]
+        for layer in spec["layer"]
+        if layer["mark"]["type"] == "text"
+        for v in layer["data"]["values"]
+    ]
+    assert labels == ["Q8_0", "Q4_0", "ceiling Q8_0", "ceiling Q4_0"]
+
+
+def test_names_at_line_ends_do_not_touch() -> None:
+    parts = [
+        measured(
+            10 * q + n,
+            [10.0 + q / 100],
+            model_label=f"m-{q}",
+            model_quant=str(q),
+            requested={"n_threads": n},
+        )
+        for q in range(4)
+        for n in (1, 2)
+    ]
+    (panel,) = panels.panels(rows_of([run_of(parts)]), "n_threads")
+    spec = charts.panel_chart(panel)
+    (labels,) = [
+        layer["data"]["values"]
+        for layer in spec["layer"]
+        if layer["mark"]["type"] == "text" and layer["mark"]["color"] == PALETTE["ink"]
+    ]
+    heights = sorted(label["y"] for label in labels)
+    assert all(b - a > 0.5 for a, b in itertools.pairwise(heights))
+
+
+def test_a_ceiling_that_would_squash_the_measurements_is_left_to_the_table() -> None:
+    parts = [measured(n, [1.0 + n, 1.1 + n], requested={"n_threads": n}) for n in (1, 2)]
+    (panel,) = panels.panels(rows_of([run_of(parts)]), "n_threads")
+    spec = charts.panel_chart(panel)
+    assert not [
+        layer
+        for layer in spec["layer"]
+        if layer.get("data", {}).get("values", [{}])[0].get("ceiling")
+    ]
+
+
+def test_rates_start_at_zero_and_axes_name_their_unit() -> None:
+    for spec in _specs(page([run_of(sweep_parts())])):
+        speeds = [
+            channel
+            for layer in spec["layer"]
+            for channel in layer["encoding"].values()
+            if isinstance(channel, dict) and channel.get("title") == "tokens per second"
+        ]
+        assert speeds
+        assert all(channel["scale"]["zero"] for channel in speeds)
+
+
+def test_names_from_outside_stand_only_in_data() -> None:
+    for spec in _specs(page([hostile_run()])):
+        assert not [text for key, text in _strings(spec) if "script" in text or "\u202e" in text]
+        assert HOSTILE not in json.dumps(spec, ensure_ascii=False)

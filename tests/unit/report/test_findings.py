@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.unit.report.factory import Part, failed_parts, lost, measured, run_of, sweep_parts
+
+from llamasweep.report import findings, panels
+from llamasweep.report.figures import THIN
+from llamasweep.report.rows import Row, rows_of
+
+
+def _rows(parts: Sequence[Part]) -> tuple[Row, ...]:
+    return rows_of([run_of(parts)])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        ([12.0, 12.1], [10.0, 10.1], "faster"),
+        ([10.0, 10.1], [12.0, 12.1], "slower"),
+        ([10.0, 10.1], [10.1, 10.2], "same"),
+        ([9.0, 12.0], [9.0, 9.5], "undecided"),
+        ([12.0], [10.0], "undecided"),
+    ],
+)
+def test_a_difference_is_seen_only_outside_the_spread(
+    a: list[float], b: list[float], verdict: str
+) -> None:
+    first, second = _rows([measured(1, a), measured(2, b)])
+    assert findings.compare(first, second) == verdict
+
+
+def test_nothing_is_said_of_a_row_that_was_not_measured() -> None:
+    first, second = _rows([measured(1, [10.0, 10.1]), lost(2, status="failed")])
+    assert findings.compare(first, second) == "undecided"
+
+
+def test_the_title_of_one_model_tells_its_speed_and_share() -> None:
+    pp = measured(
+        2, [480.0, 485.0, 490.0], test_kind="pp", test_label="pp512", n_prompt=512, n_gen=0
+    )
+    title = findings.headline(_rows([measured(1, [17.0, 18.0, 19.0]), pp]), "a Ryzen")
+    assert (
+        title
+        == f"tiny-llama Q4_0 on a Ryzen writes 18.0 tokens a second, 82{THIN}% of the pencil ceiling, and reads 485"
+    )
+
+
+def test_the_title_of_generation_alone_ends_well() -> None:
+    title = findings.headline(_rows([measured(1, [18.0])]), "X")
+    assert (
+        title
+        == f"tiny-llama Q4_0 on X writes 18.0 tokens a second, 82{THIN}% of the pencil ceiling"
+    )
+
+
+def test_the_title_without_a_ceiling_claims_none() -> None:
+    title = findings.headline(_rows([measured(1, [18.0], model_size_bytes=None)]), "X")
+    assert title == "tiny-llama Q4_0 on X writes 18.0 tokens a second"
+
+
+def test_the_title_of_prompts_alone() -> None:
+    pp = measured(2, [485.0], test_kind="pp", test_label="pp512", n_prompt=512, n_gen=0)
+    assert findings.headline(_rows([pp]), "X") == "tiny-llama Q4_0 on X reads 485 tokens a second"
+
+
+def test_the_title_of_mixed_tests_alone() -> None:
+    pg = measured(2, [85.0], test_kind="pg", test_label="pp512+tg32", n_prompt=512, n_gen=32)
+    assert (
+        findings.headline(_rows([pg]), "X")
+        == "tiny-llama Q4_0 on X does 85.0 tokens a second in pp512+tg32"
+    )
+
+
+def test_the_title_of_several_models_names_the_fastest() -> None:
+    title = findings.headline(_rows(sweep_parts(threads=(2,))), "X")
+    assert title.startswith("On X, tiny-llama Q4_0 is the fastest of 4: it writes 1")
+
+
+def test_the_title_without_measurements_says_so() -> None:
+    title = findings.headline(_rows(failed_parts()), "X")
+    assert (
+        title
+        == "Nothing could be measured on X: 4 cells failed, 2 cells not possible here, 1 cell skipped"
+    )
+    assert findings.headline((), "X") == "Nothing could be measured on X: no cell was tried"
+
+
+@pytest.mark.parametrize(
+    ("tps", "words"),
+    [
+        (17.0, "where a healthy machine reaches 70 to 85"),
+        (9.0, "people quote 70 to 85"),
+        (40.0, "above 100 % means that the bandwidth figure is too low"),
+    ],
+)
+def test_the_share_of_the_ceiling_is_put_beside_what_people_quote(tps: float, words: str) -> None:
+    found = findings.findings(_rows([measured(1, [tps, tps])]))
+    assert words in found[0].text
+    assert found[0].link == "ceiling"
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "words"),
+    [
+        ([18.0, 18.1], [9.0, 9.1], "generates 1.99 times as fast as Q8_0 at 53"),
+        ([9.0, 9.1], [18.0, 18.1], "of the speed of Q8_0 although it is smaller"),
+        ([9.0, 9.1], [9.0, 9.1], "generates as fast as Q8_0"),
+        ([9.0, 14.0], [9.0, 9.1], "and Q8_0 differ by less than their spread shows"),
+    ],
+)
+def test_the_ladder_compares_smallest_and_largest_quantisation(
+    small: list[float], large: list[float], words: str
+) -> None:
+    parts = [
+        measured(1, small),
+        measured(
+            2,
+            large,
+            model_label="tiny-llama-Q8_0",
+            model_quant="Q8_0",
+            model_size_bytes=3_600_000_000,
+        ),
+    ]
+    texts = [finding.text for finding in findings.findings(_rows(parts))]
+    assert any(text.startswith("tiny-llama: Q4_0 ") and words in text for text in texts), texts
+
+
+def test_failures_and_noise_are_told_with_their_kind() -> None:
+    noisy = measured(1, [10.0, 14.0], flags=("wide_spread",))
+    texts = [finding.text for finding in findings.warnings(_rows([noisy, *failed_parts()]))]
+    assert texts == [
+        "4 cells failed: 1 × SIGSEGV, 1 × model missing, 1 × hang, 1 × out of memory.",
+        "1 row of 8 is noisy: read small differences there with care.",
+    ]
+
+
+def _axis_title(axis: str, points: dict[int | str, list[float]], **changes: Any) -> str:
+    parts = []
+    for number, (value, tps) in enumerate(points.items()):
+        extra: dict[str, Any] = {"n_depth": value} if axis == "n_depth" else {}
+        parts.append(measured(number, tps, requested={axis: value}, **extra, **changes))
+    (panel,) = panels.panels(_rows(parts), axis)
+    return findings.panel_title(panel)
+
+
+@pytest.mark.parametrize(
+    ("points", "title"),
+    [
+        (
+            {0: [20.0, 20.1], 4096: [15.0, 15.1]},
+            f"Generation keeps 75{THIN}% of its speed at depth 4096",
+        ),
+        (
+            {0: [20.0, 20.1], 16384: [19.9, 20.1]},
+            f"Generation loses nothing up to depth 16{THIN}384",
+        ),
+        (
+            {0: [14.0, 20.1], 4096: [13.0, 15.1]},
+            "Generation loses nothing beyond the spread up to depth 4096",
+        ),
+    ],
+)
+def test_depth_panels_are_titled_with_what_is_kept(
+    points: dict[int | str, list[float]], title: str
+) -> None:
+    assert _axis_title("n_depth", points) == title
+
+
+@pytest.mark.parametrize(
+    ("points", "title"),
+    [
+        (
+            {1: [10.0, 10.1], 2: [18.0, 18.1], 4: [18.0, 18.2]},
+            "Above 2 threads generation gains nothing",
+        ),
+        (
+            {1: [10.0, 10.1], 2: [18.0, 18.1], 4: [16.0, 22.0]},
+            "Above 2 threads generation gains nothing beyond the spread",
+        ),
+        ({1: [18.0, 18.1], 2: [18.0, 18.1]}, "Above 1 thread generation gains nothing"),
+        (
+            {1: [10.0, 10.1], 2: [18.0, 18.1], 4: [25.0, 25.1]},
+            "Generation still gains at 4 threads, the most that was tried",
+        ),
+        (
+            {1: [10.0, 10.1], 2: [18.0, 18.1], 4: [9.0, 9.1]},
+            f"Generation is fastest at 2 threads; 4 keep 50{THIN}% of that",
+        ),
+        ({1: [10.0], 2: [18.0], 4: [18.1]}, "Above 2 threads generation gains nothing"),
+    ],
+)
+def test_thread_panels_are_titled_with_how_many_are_enough(
+    points: dict[int | str, list[float]], title: str
+) -> None:
+    assert _axis_title("n_threads", points) == title
+
+
+def test_series_that_disagree_are_told_as_a_range() -> None:
+    parts = [
+        measured(
+            n,
+            [tps, tps * 1.001],
+            model_label=f"m-{quant}",
+            model_quant=quant,
+            requested={"n_threads": t},
+        )
+        for n, (quant, t, tps) in enumerate(
+            [
+                ("Q4_0", 1, 10.0),
+                ("Q4_0", 2, 18.0),
+                ("Q4_0", 4, 25.0),
+                ("Q8_0", 1, 9.0),
+                ("Q8_0", 2, 14.0),
+                ("Q8_0", 4, 14.0),
+            ]
+        )
+    ]
+    (panel,) = panels.panels(_rows(parts), "n_threads")
+    assert (
+        findings.panel_title(panel)
+        == "Generation needs 2 to 4 threads, depending on the quantisation"
+    )
+
+
+@pytest.mark.parametrize(
+    ("points", "title"),
+    [
+        ({128: [10.0, 10.1], 512: [18.0, 18.1]}, "Generation is fastest at ubatch 512"),
+        (
+            {128: [18.0, 18.1], 512: [18.0, 18.1]},
+            "Generation does not depend on ubatch (within 3 %)",
+        ),
+        (
+            {128: [14.0, 19.0], 512: [14.0, 21.0]},
+            "Generation shows no difference in ubatch beyond the spread",
+        ),
+    ],
+)
+def test_other_axes_are_titled_with_their_best(
+    points: dict[int | str, list[float]], title: str
+) -> None:
+    assert _axis_title("n_ubatch", points) == title
+
+
+def test_words_on_an_axis_are_named() -> None:
+    assert (
+        _axis_title("type_k", {"f16": [10.0, 10.1], "q8_0": [8.0, 8.1]})
+        == "Generation is fastest at K cache f16"
+    )
+
+
+def test_bars_are_titled_with_the_fastest() -> None:
+    rows = [row for row in _rows(sweep_parts(threads=(2,), depths=(0,))) if row.kind == "tg"]
+    assert findings.rates_title(rows).startswith("tiny-llama Q4_0 writes ")
+    assert findings.rates_title(rows).endswith("tokens a second, the fastest of 4")
+    assert findings.rates_title(rows[:1]).endswith("tokens a second")

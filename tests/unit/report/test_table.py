@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from tests.unit.report.factory import Part, failed_parts, measured, run_of, sweep_parts, telemetry
+
+from llamasweep.report.flags import flag_meaning, flag_word
+from llamasweep.report.rows import rows_of
+from llamasweep.report.table import CellText, Table, rate_text, table
+
+
+def _table(*parts: Part) -> Table:
+    return table(rows_of([run_of(parts)]))
+
+
+def _titles(view: Table) -> list[str]:
+    return [column.title for column in view.columns]
+
+
+def _cell(view: Table, line: int, title: str) -> CellText:
+    return view.lines[line].cells[_titles(view).index(title)]
+
+
+def _note(view: Table, cell: CellText) -> str:
+    assert cell.footnote is not None
+    return view.footnotes[cell.footnote - 1]
+
+
+def test_columns_are_what_varies_and_what_was_measured() -> None:
+    view = table(rows_of([run_of(sweep_parts())]))
+    assert _titles(view) == [
+        "model", "quant", "threads", "depth", "test", "t/s", "n", "of pencil", "size", "RAM", "flags", "status",
+    ]  # fmt: skip
+    assert view.same == ("ubatch 512",)
+
+
+def test_figures_absent_everywhere_are_told_once_with_their_reason() -> None:
+    view = table(rows_of([run_of(sweep_parts())]))
+    assert view.never == (
+        ("VRAM", "not measured", ("no GPU in this machine",)),
+        (
+            "J/token",
+            "not measured",
+            ("no energy counter: RAPL is not readable in this virtual machine",),
+        ),
+    )
+
+
+def test_gpu_figures_stand_in_columns() -> None:
+    view = table(rows_of([run_of(sweep_parts(gpu=True))]))
+    assert {"VRAM", "J/token"} <= set(_titles(view))
+    assert view.never == ()
+    assert "energy ÷ tokens, covers gpu" in [column.note for column in view.columns]
+
+
+def test_a_figure_absent_in_one_row_says_why_there() -> None:
+    a = measured(1, [10.0, 10.1], telemetry=telemetry(100, gpu=False))
+    b = measured(2, [10.0, 10.1], reasons={"ram_peak_process_bytes": "the process ended too soon"})
+    cell = _cell(_table(a, b), 1, "RAM")
+    view = _table(a, b)
+    assert cell.text == "not measured"
+    assert cell.sort is None
+    assert _note(view, cell) == "the process ended too soon"
+
+
+def test_no_cell_of_a_failed_row_reads_as_zero_or_blank() -> None:
+    view = table(rows_of([run_of([*sweep_parts(), *failed_parts()])]))
+    for line in view.lines:
+        for cell in line.cells:
+            assert cell.text.strip()
+            if line.status != "ok":
+                assert cell.fraction is None
+    failed = next(line for line in view.lines if line.status == "timeout")
+    rate = failed.cells[_titles(view).index("t/s")]
+    assert rate.text == "not measured"
+    assert rate.footnote is not None
+    assert view.footnotes[rate.footnote - 1] == "no progress for 60 s"
+
+
+def test_a_rate_comes_in_integer_fraction_and_spread() -> None:
+    (row,) = rows_of([run_of([measured(1, [40.6, 41.2, 41.8])])])
+    assert rate_text(row) == ("41", ".2", "± 0.6")
+
+
+def test_a_single_repetition_says_that_it_has_no_spread() -> None:
+    view = _table(measured(1, [41.2]))
+    cell = _cell(view, 0, "t/s")
+    assert cell.spread == ""
+    assert _note(view, cell) == "no spread from 1 repetition"
+
+
+def test_discarded_repetitions_are_counted_beside_the_kept() -> None:
+    assert _cell(_table(measured(1, [5.0, 10.0, 10.1], n_discarded=1)), 0, "n").text == "2 (+1)"
+
+
+def test_the_pencil_share_of_prompts_is_not_modelled_rather_than_not_measured() -> None:
+    view = table(rows_of([run_of(sweep_parts())]))
+    assert _cell(view, 0, "of pencil").text == "not modelled"
+
+
+def test_a_setting_left_to_the_engine_is_said() -> None:
+    view = _table(measured(1, [1.0], requested={"type_k": "f16"}), measured(2, [1.0], requested={}))
+    assert _cell(view, 0, "K cache").text == "f16"
+    assert _cell(view, 1, "K cache").text == "engine's choice"
+
+
+def test_flags_are_words_and_unknown_ones_keep_their_name() -> None:
+    assert flag_word("wide_spread") == "noisy"
+    assert flag_word("new_doubt") == "new doubt"
+    assert "Close other programs" in flag_meaning("noisy")
+    assert flag_meaning("new_doubt")

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import yaml
+from tests.unit.report.factory import (
+    HOSTILE,
+    hostile_run,
+    info,
+    lost,
+    measured,
+    run_of,
+    sweep_parts,
+)
+
+from llamasweep.report.figures import THIN
+from llamasweep.report.repeat import MAX_GROUPS, repeat
+from llamasweep.report.rows import rows_of
+from llamasweep.report.trust import Trust, trust
+from llamasweep.results.records import RunData
+
+
+def _trust(run: RunData) -> Trust:
+    return trust([run], rows_of([run]))
+
+
+def test_doubts_are_counted_explained_and_linked() -> None:
+    view = _trust(run_of(sweep_parts(models=("m",), quants=("Q4_0",), depths=(0,))))
+    (doubt,) = view.doubts
+    assert (doubt.word, doubt.n_rows, doubt.anchors) == ("noisy", 2, ("row-5", "row-6"))
+    assert view.mark == "2 rows of 6 with a doubt"
+
+
+def test_no_doubts_are_said_as_such() -> None:
+    assert _trust(run_of([measured(1, [1.0, 1.0])])).mark == "no doubts in 1 measured row"
+
+
+def test_left_out_repetitions_are_told() -> None:
+    text = _trust(run_of([measured(1, [5.0, 10.0, 10.1], n_discarded=1)])).repetitions
+    assert text.startswith("2 repetitions in 1 measured row; 1 leading repetition left out")
+    rounds = [measured(1, [10.0]), measured(2, [10.0], round_index=1, cell_id=f"{1:016x}")]
+    assert "over up to 2 rounds; none left out." in _trust(run_of(rounds)).repetitions
+
+
+def test_differences_between_asked_and_applied_are_counted() -> None:
+    parts = [measured(n, [1.0], differences=("n_batch: asked 2048, applied 512",)) for n in (1, 2)]
+    assert _trust(run_of(parts)).differences == (("n_batch: asked 2048, applied 512", 2),)
+
+
+def test_the_ceiling_tells_where_its_bandwidth_comes_from_or_why_there_is_none() -> None:
+    parts = [measured(1, [1.0]), measured(2, [1.0], model_size_bytes=None)]
+    assert _trust(run_of(parts)).calibration == (
+        f"Memory bandwidth 41.8{THIN}GB/s, measured (1 tg row).",
+        "No ceiling for 1 tg row: the memory bandwidth is not known",
+    )
+
+
+def test_the_cost_of_the_sampler_is_told_or_said_to_be_unknown() -> None:
+    assert "took 0.500\u202f% of one core" in _trust(run_of([measured(1, [1.0])])).sampler
+    assert "was not measured" in _trust(run_of([measured(1, [1.0])], groups=[])).sampler
+
+
+def test_generated_models_are_named() -> None:
+    parts = [
+        measured(n, [1.0], model_label=f"m{n:02d}", model_quant=None, model_is_synthetic=True)
+        for n in range(10)
+    ]
+    text = _trust(run_of(parts)).synthetic
+    assert text is not None
+    assert "m07 and 2 more" in text
+    assert _trust(run_of([measured(1, [1.0])])).synthetic is None
+
+
+def test_each_call_is_the_exact_command_with_its_environment() -> None:
+    view = repeat(run_of([measured(1, [1.0])]))
+    (call,) = view.calls
+    assert call.command == (
+        "env GGML_NO_BACKTRACE=1 '/opt/llama bench/llama-bench' -m models/tiny-llama-Q4_0.gguf -o jsonl"
+    )
+    assert call.outcome == f"4 cells, exit code 0, 41.0{THIN}s"
+    assert call.log_path == "logs/00001-g0.jsonl"
+    assert view.command == "llamasweep run sweeps/quick.yaml"
+
+
+def test_a_run_without_a_file_has_no_command() -> None:
+    assert repeat(run_of([], sweep_file=None)).command is None
+
+
+def test_the_yaml_reads_back_to_the_resolved_sweep() -> None:
+    assert yaml.safe_load(repeat(run_of([])).sweep_yaml) == info().sweep_resolved
+    hostile = hostile_run().info.sweep_resolved
+    text = repeat(hostile_run()).sweep_yaml
+    assert "\u202e" not in text
+    assert yaml.safe_load(text) == hostile
+
+
+def test_many_groups_are_bounded() -> None:
+    groups = [
+        {"group_id": str(n), "argv": ["x"], "exit_signal": "SIGKILL"} for n in range(MAX_GROUPS + 3)
+    ]
+    view = repeat(run_of([], groups=groups))
+    assert len(view.calls) == MAX_GROUPS
+    assert view.n_left_out == 3
+    assert view.calls[0].outcome == "ended by SIGKILL"
+
+
+def test_hashes_of_all_builds_and_models_are_told_or_said_to_be_missing() -> None:
+    view = repeat(
+        run_of(
+            [
+                measured(1, [1.0], build_number=11434, build_commit="abc"),
+                lost(2, model_hash=None, model_file=None),
+            ]
+        )
+    )
+    assert ("build", "11434 (number 11434, commit abc)", "b" * 32) in view.hashes
+    assert ("build", "11434 (the binary tells no number and no commit)", "b" * 32) in view.hashes
+    assert ("model", "tiny-llama-Q4_0", "no hash: the file could not be read") in view.hashes
+    assert HOSTILE not in str(repeat(hostile_run()))
