@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, Literal
@@ -128,13 +128,14 @@ def build_commits(attempts: Sequence[Attempt]) -> dict[str, str]:
     Real commits where every build has one and they differ; else build numbers with leading zeros; else hashes.
     """
     builds = {_build_key(a): a for a in attempts}
-    for name_of in (_commit_name, _number_name):
-        names = {key: name_of(a) for key, a in builds.items()}
-        present = [name for name in names.values() if name is not None]
-        if len(present) == len(names):
-            cut = _to_one_length(dict(zip(names, present, strict=True)))
-            if cut is not None:
-                return cut
+    n_digits = max((len(str(a.build_number or 0)) for a in attempts), default=1)
+    for names in (
+        {key: _commit_name(a) for key, a in builds.items()},
+        {key: _number_name(a, n_digits) for key, a in builds.items()},
+    ):
+        cut = _to_one_length(names)
+        if cut is not None:
+            return cut
     length = _SHORTEST_HASH
     keys = {key: key.encode().hex() if not _HEX_COMMIT.match(key) else key for key in builds}
     while len({text[:length] for text in keys.values()}) < len(keys) and length < 1000:
@@ -147,15 +148,16 @@ def _commit_name(attempt: Attempt) -> str | None:
     return commit if commit is not None and _HEX_COMMIT.fullmatch(commit) else None
 
 
-def _number_name(attempt: Attempt) -> str | None:
-    return f"b{attempt.build_number:06d}" if attempt.build_number else None
+def _number_name(attempt: Attempt, n_digits: int) -> str | None:
+    return f"b{attempt.build_number:0{n_digits}d}" if attempt.build_number else None
 
 
-def _to_one_length(names: dict[str, str]) -> dict[str, str] | None:
-    """All names cut to the shortest, None where two of them become one."""
-    length = min((len(name) for name in names.values()), default=0)
-    cut = {key: name[:length] for key, name in names.items()}
-    return cut if len(set(cut.values())) == len(cut) else None
+def _to_one_length(names: Mapping[str, str | None]) -> dict[str, str] | None:
+    """All names cut to the shortest; None where one is missing or two of them become one."""
+    present = {key: name for key, name in names.items() if name is not None}
+    length = min((len(name) for name in present.values()), default=0)
+    cut = {key: name[:length] for key, name in present.items()}
+    return cut if len(set(cut.values())) == len(names) else None
 
 
 def _build_key(attempt: Attempt) -> str:

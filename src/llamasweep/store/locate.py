@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 RESULTS_VARIABLE = "LLAMASWEEP_RESULTS"
 _SLUG_LENGTH = 40
 _MOST_NAMED = 5
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class UnreadablePartWarning(UserWarning):
@@ -49,6 +50,16 @@ class RunEntry:
     @property
     def run_id(self) -> str:
         return self.path.name
+
+    @property
+    def started_at(self) -> datetime | None:
+        """As run.json says, else as the run's id says; None where neither does."""
+        text = self.info.started_at if self.info is not None else self.run_id
+        digits = re.sub(r"[^0-9T]", "", text[:19])
+        try:
+            return datetime.strptime(digits, "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+        except ValueError:
+            return None
 
 
 def results_root(option: str | None) -> Path:
@@ -72,8 +83,8 @@ def list_runs(root: Path) -> list[RunEntry]:
     """Every run under the folder, newest first; one with a damaged run.json is listed with its problem."""
     if not root.is_dir():
         return []
-    entries = [_entry(path) for path in root.iterdir() if _is_run(path)]
-    return sorted(entries, key=lambda e: (_started(e), e.run_id), reverse=True)
+    entries = [_entry(path) for path in root.iterdir() if is_run(path)]
+    return sorted(entries, key=lambda e: (e.started_at or _LONG_AGO, e.run_id), reverse=True)
 
 
 def find_run(root: Path, text: str | None = None) -> Path:
@@ -81,7 +92,7 @@ def find_run(root: Path, text: str | None = None) -> Path:
 
     None means the newest run of all. Raises StoreError where there is none, or several.
     """
-    if text is not None and _is_run(Path(text)):
+    if text is not None and is_run(Path(text)):
         return Path(text)
     entries = list_runs(root)
     if text is None:
@@ -93,6 +104,13 @@ def find_run(root: Path, text: str | None = None) -> Path:
     if len(matches) == 1:
         return matches[0].path
     raise _not_one(root, text, matches, entries)
+
+
+def is_run(path: Path) -> bool:
+    """Whether the folder holds a run: its run.json or one of its tables."""
+    if path.name.startswith("."):
+        return False
+    return (path / INFO_NAME).is_file() or any(table_path(path, name).exists() for name in TABLES)
 
 
 def load_run(path: Path) -> RunData:
@@ -140,9 +158,9 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _run_dirs(path: Path) -> list[Path]:
-    if _is_run(path):
+    if is_run(path):
         return [path]
-    run_dirs = sorted(p for p in path.iterdir() if _is_run(p)) if path.is_dir() else []
+    run_dirs = sorted(p for p in path.iterdir() if is_run(p)) if path.is_dir() else []
     if not run_dirs:
         raise StoreError(
             f"no results in {path}",
@@ -151,24 +169,11 @@ def _run_dirs(path: Path) -> list[Path]:
     return run_dirs
 
 
-def _is_run(path: Path) -> bool:
-    if path.name.startswith("."):
-        return False
-    return (path / INFO_NAME).is_file() or any(table_path(path, name).exists() for name in TABLES)
-
-
 def _entry(path: Path) -> RunEntry:
     try:
         return RunEntry(path=path, info=RunStore(path).read_info())
     except StoreError as problem:
         return RunEntry(path=path, info=None, problem=problem.message)
-
-
-def _started(entry: RunEntry) -> str:
-    """Sortable: what run.json says, else the beginning of the run's id in the same form."""
-    if entry.info is not None:
-        return re.sub(r"[^0-9T]", "", entry.info.started_at)[:15]
-    return entry.run_id[:15]
 
 
 def _not_one(

@@ -82,7 +82,7 @@ def test_requested_counts_before_applied_as_the_engine_echoes() -> None:
     ("builds", "names"),
     [
         ([(11434, "0123456789", "aa"), (10488, "abcdef0", "bb")], ["0123456", "abcdef0"]),
-        ([(11434, "sdist", "aa"), (9437, "sdist", "bb")], ["b011434", "b009437"]),
+        ([(11434, "sdist", "aa"), (9437, "sdist", "bb")], ["b11434", "b09437"]),
         ([(11434, "sdist", "a" * 32), (11434, "sdist", "b" * 32)], ["a" * 8, "b" * 8]),
         ([(None, None, "c" * 31 + "1"), (None, None, "c" * 31 + "2")],
          ["c" * 31 + "1", "c" * 31 + "2"]),
