@@ -151,10 +151,7 @@ def install(
         extra=parse_definitions(defined),
         label=label,
     )
-    click.echo(f"{plan.label}: backend {plan.choice.backend} ({plan.choice.reason}).", err=True)
-    if plan.choice.advice:
-        click.echo(plan.choice.advice, err=True)
-    build = _install_visibly(plan, n_jobs)
+    build = _install_and_say(plan, n_jobs)
     if is_json:
         click.echo(json.dumps(_build_row(build), indent=2))
         return
@@ -239,11 +236,15 @@ def install_build(version: int) -> Build:
     """Install llama-bench of a version with the backend that fits this machine, and say what is done."""
     from llamasweep.builds import install as installation
 
-    plan = installation.make_plan(version)
-    click.echo(f"{plan.label}: backend {plan.choice.backend} ({plan.choice.reason}).", err=True)
+    return _install_and_say(installation.make_plan(version), None)
+
+
+def _install_and_say(plan: InstallPlan, n_jobs: int | None) -> Build:
+    if plan.missing:
+        click.echo(f"{plan.label}: backend {plan.choice.backend} ({plan.choice.reason}).", err=True)
     if plan.choice.advice:
         click.echo(plan.choice.advice, err=True)
-    return _install_visibly(plan, None)
+    return _install_visibly(plan, n_jobs)
 
 
 def _install_visibly(plan: InstallPlan, n_jobs: int | None) -> Build:
