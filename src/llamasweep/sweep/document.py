@@ -17,7 +17,10 @@ import yaml
 from llamasweep.errors import SweepFileError, SweepProblem
 
 MAX_BYTES = 1_000_000
+MAX_WRITTEN = 60_000
+"""Keys, values and ends of lists in the text; some seconds of reading, far beyond what people write."""
 MAX_NODES = 200_000
+"""Values once aliases are unfolded."""
 MAX_DEPTH = 40
 
 Path = tuple[str | int, ...]
@@ -133,8 +136,8 @@ def _check_events(text: str) -> None:
             depth -= 1
         if depth > MAX_DEPTH:
             raise _RefusedError(line, (), f"nested deeper than {MAX_DEPTH} levels")
-        if n_events > 2 * MAX_NODES:
-            raise _RefusedError(line, (), f"more than {MAX_NODES:,} values")
+        if n_events > MAX_WRITTEN:
+            raise _RefusedError(line, (), f"more than {MAX_WRITTEN:,} keys and values")
 
 
 def _line(node: yaml.Node) -> int:

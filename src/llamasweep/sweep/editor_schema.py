@@ -7,7 +7,8 @@ from typing import Any
 from llamasweep.sweep.axes import FIXED_WORDS, KV_TYPE, MACHINE_WORDS
 from llamasweep.sweep.parameters import BY_NAME, PARAMETERS, Parameter
 
-_RANGE_TEXT = r"^-?\d+\s*-\s*-?\d+(\s*[+*]\s*\d+)?$"
+_RANGE = r"-?\d+(\s*-\s*-?\d+(\s*[+*]\s*\d+)?)?"
+_RANGE_TEXT = rf"^\s*{_RANGE}(\s*,\s*{_RANGE})*\s*$"
 _COMPARISON = {"type": "string", "pattern": "^(>=|<=|!=|==|>|<)"}
 _TEST = {
     "type": "string",
@@ -66,8 +67,8 @@ def _value(parameter: Parameter) -> dict[str, Any]:
     if parameter.kind == "bool":
         return {"enum": _SWITCH}
     if parameter.kind == "choice":
-        switches = [s for s in _SWITCH if "on" in parameter.choices]
-        return {"enum": [*parameter.choices, *switches[:2]]}
+        switches = [s for s in (*_SWITCH, -1) if "on" in parameter.choices]
+        return {"enum": [*parameter.choices, *(s for s in switches if s not in parameter.choices)]}
     if parameter.kind == "str":
         return {"type": ["string", "integer"]}
     words = [*MACHINE_WORDS.get(parameter.name, ()), *FIXED_WORDS.get(parameter.name, {})]

@@ -7,6 +7,8 @@ compute buffers are not modelled, and the sentences say so; the exact version be
 
 from __future__ import annotations
 
+import math
+
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.sweep.blocks import values_of
 from llamasweep.sweep.cell import Block
@@ -36,13 +38,7 @@ def active_bytes(facts: ModelFacts) -> float:
 
 def active_params(facts: ModelFacts) -> float:
     """Parameters that take part in one token, counted likewise."""
-    routed = 0
-    for tensor in facts.tensors:
-        if _EXPERTS in tensor.name:
-            n_elements = 1
-            for n in tensor.ne:
-                n_elements *= n
-            routed += n_elements
+    routed = sum(math.prod(t.ne) for t in facts.tensors if _EXPERTS in t.name)
     return facts.n_params - routed * (1 - _used_share(facts))
 
 

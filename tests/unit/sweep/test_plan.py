@@ -374,6 +374,33 @@ def test_a_context_that_is_not_modelled_is_called_so() -> None:
     assert "not modelled" in str(warning)
 
 
+@pytest.mark.parametrize(
+    ("metadata", "n_bytes"),
+    [
+        ((("llama.attention.head_count_kv", [8, 0, 4]),), 12 * 512),
+        ((("llama.attention.head_count", 2),), 2 * 32 * 512),
+        ((("llama.attention.head_count_kv", "8"),), None),
+        ((("llama.attention.kv_lora_rank", 512), ("llama.attention.head_count", 2)), None),
+        ((("llama.wkv.head_size", 64),), None),
+        ((), None),
+    ],
+)
+def test_kv_heads_are_taken_as_the_file_gives_them(
+    metadata: tuple[tuple[str, object], ...], n_bytes: int | None
+) -> None:
+    facts = model(metadata=metadata).facts
+    assert facts is not None
+
+    assert kv_bytes_per_token(facts, "f16", "f16") == n_bytes
+
+
+def test_nothing_to_measure_is_no_time() -> None:
+    made = plan(spec(), models=[model(problem="gone")])
+
+    assert len(made.groups) == 0
+    assert made.remaining_s(0, Rates()) == made.predicted_s == 0.0
+
+
 def test_plan_carries_the_memory_warning() -> None:
     made = plan(spec(), surroundings=Surroundings(words={}, available_bytes=1000))
 

@@ -219,6 +219,10 @@ def test_telemetry_and_discard_can_be_off_and_cooldown_flat() -> None:
         ("exclude: [{threads: '>x'}]", "not a whole number"),
         ("exclude: [{fa: '>on'}]", "not a number to compare with"),
         ("exclude: [{kv_type: f16, ctk: f16}]", "given twice"),
+        ("exclude: [{threads: '>1,2'}]", "takes one value"),
+        ("discard: yes", "neither auto, off nor"),
+        ("builds: ['']", "1 to 4,096 characters"),
+        ("include: [{kv_type: f16, ctv: f16}]", "given twice"),
         ("exclude: [{model: {}}]", "a name or a list of names"),
         ("on_finish: reboot", "on_finish"),
         ("bandwidth: fast", "not a bandwidth"),
@@ -315,6 +319,16 @@ def test_a_circle_of_bases_is_refused() -> None:
 
     with pytest.raises(SweepFileError, match=r"goes in a circle: a -> b -> a"):
         parse(files["a"], "a", loader(files))
+
+
+def test_a_base_that_is_no_text_and_a_chain_without_end_are_refused() -> None:
+    def odd(_name: str, _named_in: str) -> tuple[str, str]:
+        raise ValueError("it is not UTF-8 text")
+
+    with pytest.raises(SweepFileError, match="it is not UTF-8 text"):
+        parse("extends: b\n", "s.yaml", odd)
+    with pytest.raises(SweepFileError, match="more than 16 files"):
+        parse("extends: '1'\n", "0", lambda n, _: (f"extends: '{int(n) + 1}'\n", n))
 
 
 # -- for run.json and for editors

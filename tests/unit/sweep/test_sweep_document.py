@@ -94,6 +94,14 @@ def test_an_alias_bomb_is_refused_before_it_unfolds() -> None:
     assert "aliases expand to more than 200,000 values" in refused("\n".join(lines))
 
 
+def test_a_document_of_too_many_values_is_refused_unfolded_or_not() -> None:
+    assert "more than 60,000 keys and values" in refused("a: [" + "1," * 60_001 + "]")
+    nested = "a0: &a0 [[[[[[[[[[x]]]]]]]]]]\n" + "".join(
+        f"a{i}: &a{i} [[[[[[[[[[*a{i - 1}]]]]]]]]]]\n" for i in range(1, 6)
+    )
+    assert "aliases nest deeper" in refused(nested)
+
+
 def test_a_plain_alias_is_taken() -> None:
     assert read_document("a: &x [1, 2]\nb: *x", "s.yaml").data["b"] == [1, 2]
 
