@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +121,31 @@ def verify(
         mismatch=_mismatch(cell, row),
         flags=tuple(flags),
     )
+
+
+def pair_rows(cells: Sequence[Cell], rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The cell's index for each row: in order, and normally one by one.
+
+    Where a row answers another cell than its turn says and fits a later one, those between have no row: their line was
+    garbage. A row that fits nowhere stays at its turn, and `verify` says what is wrong with it.
+    """
+    indices: list[int] = []
+    turn = 0
+    for row in rows:
+        place = next((i for i in range(turn, len(cells)) if fits(cells[i], row)), turn)
+        if place >= len(cells):
+            break
+        indices.append(place)
+        turn = place + 1
+    return indices
+
+
+def fits(cell: Cell, row: Mapping[str, Any]) -> bool:
+    """Whether the row's echo is that of this cell."""
+    if _mismatch(cell, row) is not None:
+        return False
+    echoed = _applied_by_row(row)
+    return all(_same(name, asked, echoed[name]) for name, asked in cell.params if name in echoed)
 
 
 def _difference_flags(differences: list[str]) -> list[str]:

@@ -6,19 +6,19 @@ after it is left for another process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from llamasweep.engines.llama_bench import verify
+from llamasweep.engines.llama_bench import pair_rows, verify
 from llamasweep.engines.llama_bench_errors import Failure
 from llamasweep.engines.llama_bench_output import LogReader, RowReader
 from llamasweep.results.records import Attempt, Phase, Sample, TelemetryFigures
 from llamasweep.results.summary import fold, leading_discards, summarise_rates
 from llamasweep.results.timeline import Timeline, make_timeline
 from llamasweep.run import phases as phase_cut
-from llamasweep.run.failures import TAIL_LINES, find_failure
+from llamasweep.run.failures import TAIL_LINES, find_failure, missing_row
 from llamasweep.run.group_log import GroupRecord
 from llamasweep.sweep.cell import Cell, Test
 from llamasweep.sweep.subjects import ModelSource
@@ -51,8 +51,8 @@ def assemble(record: GroupRecord) -> Assembled:
     reader = LogReader()
     for line in record.stderr_lines:
         reader.feed(line)
-    rows = _rows(record)[: len(cells)]
-    samples_ns = {i: row["samples_ns"] for i, row in enumerate(rows)}
+    rows = _paired(record)
+    samples_ns = {i: row["samples_ns"] for i, row in rows.items()}
     start_ns = int(record.description["start_ns"])
     spans = phase_cut.cut(record.events, record.end.get("start_ns", start_ns), samples_ns)
     arrivals = {t.event.cell_index: t.time_ns for t in record.events if t.event.kind == "row"}
@@ -60,7 +60,7 @@ def assemble(record: GroupRecord) -> Assembled:
     timeline = make_timeline(record.readings)
     attempts: list[Attempt] = []
     samples: list[Sample] = []
-    for index, row in enumerate(rows):
+    for index, row in rows.items():
         context = _RowContext(
             record=record,
             index=index,
@@ -74,22 +74,30 @@ def assemble(record: GroupRecord) -> Assembled:
         attempt, kept = _measured(context)
         attempts.append(attempt)
         samples += kept
-    failure = find_failure(record, len(rows), len(cells))
-    if failure is not None and len(rows) < len(cells):
-        attempts += _failed(record, len(rows), failure, starts)
+    next_index = max(rows, default=-1) + 1
+    for index in sorted(set(range(next_index)) - set(rows)):
+        attempts += _failed(record, range(index, index + 1), missing_row(record), starts)
+    failure = find_failure(record, next_index, len(cells))
+    if failure is not None and next_index < len(cells):
+        last = len(cells) if failure.reach in {"load", "call"} else next_index + 1
+        attempts += _failed(record, range(next_index, last), failure, starts)
+        next_index = last
     return Assembled(
         attempts=tuple(attempts),
         samples=tuple(samples),
         failure=failure,
         n_cells=len(cells),
-        next_index=len(attempts),
+        next_index=next_index,
     )
 
 
-def _rows(record: GroupRecord) -> list[dict[str, Any]]:
+def _paired(record: GroupRecord) -> dict[int, dict[str, Any]]:
+    """Cell index -> its row."""
     reader = RowReader()
     events = (reader.feed(line) for line in record.stdout_lines)
-    return [e.row for e in events if e is not None and e.kind == "row" and e.row is not None]
+    rows = [e.row for e in events if e is not None and e.row is not None]
+    cells = [read_cell(cell, record.description) for cell in record.description["cells"]]
+    return dict(zip(pair_rows(cells, rows), rows, strict=False))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -269,11 +277,9 @@ def _engine_facts(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failed(
-    record: GroupRecord, index: int, failure: Failure, starts: Mapping[int | None, int]
+    record: GroupRecord, indices: Iterable[int], failure: Failure, starts: Mapping[int | None, int]
 ) -> list[Attempt]:
-    """The cell that the process was at; all that are left if none of them can do better."""
-    n_cells = len(record.description["cells"])
-    last = n_cells if failure.reach in {"load", "call"} else index + 1
+    """Rows for cells that share this failure."""
     return [
         replace(
             _base(record, i),
@@ -281,7 +287,7 @@ def _failed(
             started_at=_utc(starts.get(i)),
             finished_at=_utc(record.end.get("end_ns")),
         )
-        for i in range(index, last)
+        for i in indices
     ]
 
 

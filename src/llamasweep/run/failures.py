@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llamasweep.engines.llama_bench_errors import Failure, explain
+from llamasweep.engines.llama_bench_output import parse_row
 from llamasweep.run.group_log import GroupRecord
 
 TAIL_LINES = 30
@@ -34,11 +35,29 @@ def _by_ending(record: GroupRecord) -> Failure | None:
     )
 
 
+def missing_row(record: GroupRecord) -> Failure:
+    """Of a cell whose row is missing although later ones came."""
+    shown = _garbage(record)
+    if shown is None:
+        message = "the engine gave no result for it, but went on to the next"
+        return Failure(status="failed", kind="row_missing", message=message)
+    message = f"stdout holds no result for it but {shown!r}"
+    return Failure(status="failed", kind="garbage_output", message=message)
+
+
 def _too_few_rows(record: GroupRecord, n_rows: int, n_cells: int) -> Failure:
-    garbage = [line for line in record.stdout_lines if line.strip() and not line.startswith(b"{")]
-    if garbage:
-        shown = garbage[0][:_SHOWN_BYTES].decode("utf-8", "replace")
+    shown = _garbage(record)
+    if shown is not None:
         message = f"stdout holds no result but {shown!r}"
         return Failure(status="failed", kind="garbage_output", message=message)
     message = f"the engine ended well but gave {n_rows} of {n_cells} results"
     return Failure(status="failed", kind="too_few_rows", message=message)
+
+
+def _garbage(record: GroupRecord) -> str | None:
+    """The beginning of the last line on stdout that is no result; None where there is none."""
+    lines = [*record.stdout_lines, record.stdout_rest]
+    last = next(
+        (line for line in reversed(lines) if line.strip() and parse_row(line) is None), None
+    )
+    return None if last is None else last[:_SHOWN_BYTES].decode("utf-8", "replace")

@@ -120,12 +120,14 @@ class TimedEvent:
 class GroupRecord:
     """A group's log as read back.
 
-    ending: None where the runner died before it could write it. end: what else the ending line says (reason, message …).
+    stdout_rest: what stands behind the last newline, which no row is made from. ending: None where the runner died
+    before it could write it. end: what else the ending line says (reason, message …).
     """
 
     log_id: str
     description: dict[str, Any]
     stdout_lines: tuple[bytes, ...]
+    stdout_rest: bytes
     stderr_lines: tuple[str, ...]
     events: tuple[TimedEvent, ...]
     readings: tuple[Reading, ...]
@@ -153,6 +155,7 @@ def read_group_log(logs_dir: Path, log_id: str) -> GroupRecord | None:
         log_id=log_id,
         description=description,
         stdout_lines=tuple(_whole_lines(logs_dir / f"{log_id}.jsonl")),
+        stdout_rest=_rest(logs_dir / f"{log_id}.jsonl"),
         stderr_lines=tuple(_stderr_lines(logs_dir, log_id)),
         events=tuple(events),
         readings=tuple(_read_readings(logs_dir / f"{log_id}.telemetry.jsonl")),
@@ -169,6 +172,12 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
         for line in file:
             if line.endswith(b"\n"):
                 yield line[:-1]
+
+
+def _rest(path: Path) -> bytes:
+    """What stands behind the last newline."""
+    content = path.read_bytes() if path.exists() else b""
+    return content[content.rfind(b"\n") + 1 :]
 
 
 def _stderr_lines(logs_dir: Path, log_id: str) -> Iterator[str]:

@@ -1,0 +1,87 @@
+"""Running the real command line on fake engines, in a process of its own, as a user would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from llamasweep.results.records import Attempt, RunData
+from llamasweep.store.locate import list_runs, load_run
+
+TIME_LIMIT_S = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """A command that ended. code: exit code, negative for a signal."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """A folder in which sweeps are written and run."""
+
+    folder: Path
+
+    def write_sweep(self, text: str, name: str = "sweep.yaml") -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "llamasweep", *words]
+
+    def start(self, *words: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*words),
+            cwd=self.folder,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def call(self, *words: str, env: dict[str, str] | None = None) -> Ended:
+        process = self.start(*words, env=env)
+        stdout, stderr = process.communicate(timeout=TIME_LIMIT_S)
+        return Ended(code=process.returncode, stdout=stdout, stderr=stderr)
+
+    def run(self, sweep: Path, *options: str) -> Ended:
+        return self.call("run", "--plain", "--no-report", *options, "--", str(sweep))
+
+    def results(self) -> RunData:
+        """The newest run."""
+        return load_run(list_runs(self.folder / "results")[0].path)
+
+    def rows(self) -> list[Attempt]:
+        return list(self.results().attempts)
+
+
+def order_events(log: Path) -> list[dict[str, Any]]:
+    """What the fake engines wrote down, in order; a line that a kill cut is left out."""
+    if not log.exists():
+        return []
+    lines = log.read_text(encoding="utf-8").split("\n")[:-1]
+    return [json.loads(line) for line in lines if line]
+
+
+def engines_alive(words: Sequence[str]) -> list[psutil.Process]:
+    """Processes whose command line holds one of the words (a fake's path, a grandchild's mark)."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = " ".join(process.info["cmdline"] or ())
+        if process.pid != os.getpid() and any(word in line for word in words):
+            found.append(process)
+    return found
