@@ -18,6 +18,7 @@ import gzip
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ class GroupLog:
         self.logs_dir, self.log_id = logs_dir, log_id
         logs_dir.mkdir(parents=True, exist_ok=True)
         _write_synced(self._path("group.json"), json.dumps(description, indent=1).encode())
+        self._open_lines: set[str] = set()
         self._stdout = self._path("jsonl").open("ab")
         self._stderr = self._path("stderr").open("ab")
         self._times = self._path("times.jsonl").open("ab")
@@ -56,15 +58,23 @@ class GroupLog:
     def keep(self, line: Line) -> None:
         """One line of a stream, as it is."""
         file = self._stdout if line.stream == "stdout" else self._stderr
-        if file.tell() < MAX_STREAM_BYTES:
-            file.write(line.data + (b"" if line.is_cut else b"\n"))
+        if file.tell() >= MAX_STREAM_BYTES:
+            return
+        if line.stream in self._open_lines:  # a cut line must not swallow the one after it
+            self._open_lines.discard(line.stream)
+            file.write(b"\n")
+        file.write(line.data)
+        if line.is_cut:
+            self._open_lines.add(line.stream)
+        else:
+            file.write(b"\n")
 
     def event(self, event: EngineEvent, time_ns: int) -> None:
         """A progress line or a row, with the time at which it was read."""
         fields = {
             k: v
             for k, v in dataclasses.asdict(event).items()
-            if v not in (None, False) and k != "row"
+            if v is not None and v is not False and k != "row"
         }
         self._times.write(json.dumps({"time_ns": time_ns, **fields}).encode() + b"\n")
         self._times.flush()
@@ -147,6 +157,8 @@ def read_group_log(logs_dir: Path, log_id: str) -> GroupRecord | None:
         description = json.loads((logs_dir / f"{log_id}.group.json").read_bytes())
     except ValueError:
         return None
+    if not isinstance(description, dict):
+        return None
     events, end = _read_times(logs_dir / f"{log_id}.times.jsonl")
     ending = None
     if end:
@@ -187,7 +199,8 @@ def _stderr_lines(logs_dir: Path, log_id: str) -> Iterator[str]:
     if not path.exists():
         return
     file: IO[bytes]
-    with opener(path, "rb") as file:
+    # suppressed: the end of a packed file lost in a power failure, or tidied up between the look and the opening
+    with contextlib.suppress(EOFError, OSError, zlib.error), opener(path, "rb") as file:
         for line in file:
             yield line.decode("utf-8", "replace").rstrip("\r\n")
 
@@ -203,13 +216,22 @@ def _json_lines(path: Path) -> Iterator[Any]:
 def _read_times(path: Path) -> tuple[list[TimedEvent], dict[str, Any]]:
     events: list[TimedEvent] = []
     for item in _json_lines(path):
-        if item.get("kind") == "end":
+        if isinstance(item, dict) and item.get("kind") == "end":
             return events, item
-        time_ns = item.pop("time_ns")
-        events.append(TimedEvent(time_ns=time_ns, event=EngineEvent(**item)))
+        try:
+            time_ns = item.pop("time_ns")
+            events.append(TimedEvent(time_ns=time_ns, event=EngineEvent(**item)))
+        except (AttributeError, KeyError, TypeError):
+            break  # valid JSON by accident, and still a torn write
     return events, {}
 
 
 def _read_readings(path: Path) -> Iterator[Reading]:
-    for time_ns, source, device, metric, value in _json_lines(path):
-        yield Reading(time_ns=time_ns, source=source, device=device, metric=metric, value=value)
+    for fields in _json_lines(path):
+        match fields:
+            case [int(time_ns), str(source), str(device), str(metric), int(value) | float(value)]:
+                yield Reading(
+                    time_ns=time_ns, source=source, device=device, metric=metric, value=value
+                )
+            case _:
+                return
