@@ -6,8 +6,10 @@ where the help is silent (section 1.3 of the page on llama-bench).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
+from llamasweep.sweep.blocks import TEST
 from llamasweep.sweep.cell import Block
 from llamasweep.sweep.matrix import Restriction
 from llamasweep.sweep.parameters import Scalar
@@ -57,6 +59,9 @@ QUANTISED_KV_BLOCK: dict[str, int] = {
 """KV-cache types that are stored in blocks -> elements per block."""
 
 _OLD_LOAD_MODES = {"mmap": ("-mmp", "1"), "none": ("-mmp", "0"), "dio": ("-dio", "1")}
+_WORDS_OF_HELP = re.compile(r"<([^<>]*\|[^<>]*)>")
+_KV_TYPES_SINCE = {"bf16": 4051}
+"""KV-cache types that are younger than `-o jsonl`; the help does not list them."""
 _MAX_TENSOR_SPLIT = 16
 _MAX_DEPTH = 2**31 - 1
 
@@ -71,16 +76,23 @@ def gpu_layers_take_auto(build: Build) -> bool:
     return "default: -1" in dict(build.option_help).get("-ngl", "")
 
 
-def _old_load_mode(value: Scalar) -> tuple[str, str] | None:
-    return _OLD_LOAD_MODES.get(str(value))
+def _old_load_mode(build: Build, value: Scalar) -> list[str] | None:
+    """As builds before b10105 say it; None where they cannot.
+
+    -dio takes precedence over -mmp and has been on by default (b7718 to b7754), so that it is always said.
+    """
+    flag, word = _OLD_LOAD_MODES.get(str(value), ("", ""))
+    if not build.knows(flag):
+        return None
+    is_mapped_or_read = flag == "-mmp" and build.knows("-dio")
+    return [flag, word, *(["-dio", "0"] if is_mapped_or_read else [])]
 
 
 def spell(build: Build, name: str, values: Iterable[Scalar]) -> list[str]:
     """The words for one axis, `["-b", "512,2048"]`; what cannot be said was taken out by `restrictions`."""
     chosen = tuple(values)
     if name == "load_mode" and not build.knows("-lm"):
-        flag, word = _OLD_LOAD_MODES[str(chosen[0])]  # model scope: one value a process
-        return [flag, word]
+        return _old_load_mode(build, chosen[0]) or []  # model scope: one value a process
     if name == "n_depth" and chosen == (0,) and not build.knows("-d"):
         return []
     return [FLAGS[name], ",".join(_word(build, name, value) for value in chosen)]
@@ -100,17 +112,43 @@ def _word(build: Build, name: str, value: Scalar) -> str:
 
 def restrictions(block: Block, model: Model, build: Build) -> list[Restriction]:
     """What of this block the build or the model cannot do, each with its reason."""
+    found = _whole_build(build)
+    if not build.knows("-pg"):
+        pairs = frozenset(test for test in block.tests if test.kind == "pg")
+        found += _refuse(
+            TEST, pairs, f"{build.label} does not know -pg (a prompt and then generation)"
+        )
     axes = dict(block.axes)
-    found: list[Restriction] = []
     for rule in _RULES:
         found.extend(rule(axes, model, build))
     return found
 
 
+_BROKEN_BUILDS = range(5212, 5221)
+
+
+def _whole_build(build: Build) -> list[Restriction]:
+    """Builds that can measure nothing for us, whatever is asked."""
+    if build.number in _BROKEN_BUILDS:
+        reason = f"llama-bench of b{build.number} crashes on every test (upstream #13169)"
+        return [Restriction(reason=reason, where={})]
+    formats = _listed_words(build, "-o")
+    if formats is not None and "jsonl" not in formats:
+        reason = f"{build.label} has no `-o jsonl`, which tells single repetitions; b3661 and later have it"
+        return [Restriction(reason=reason, where={})]
+    return []
+
+
+def _listed_words(build: Build, flag: str) -> list[str] | None:
+    """The `<a|b|c>` of an option's help; None where it lists none."""
+    match = _WORDS_OF_HELP.match(dict(build.option_help).get(flag, ""))
+    return match[1].split("|") if match else None
+
+
 Axes = dict[str, tuple[Scalar, ...]]
 
 
-def _refuse(name: str, values: Iterable[Scalar], reason: str) -> list[Restriction]:
+def _refuse(name: str, values: Iterable[object], reason: str) -> list[Restriction]:
     chosen = frozenset(values)
     return [Restriction(reason=reason, where={name: chosen})] if chosen else []
 
@@ -120,23 +158,40 @@ def _unknown_flags(axes: Axes, _model: Model, build: Build) -> list[Restriction]
     for name, values in axes.items():
         flag = FLAGS[name]
         if build.knows(flag):
-            continue
-        if name == "load_mode":
-            bad = [v for v in values if not _speakable_load_mode(build, v)]
-            found += _refuse(
-                name,
-                bad,
-                f"{build.label} has no -lm, and its older flags cannot say this load mode",
-            )
-            continue
-        bad = [v for v in values if not (name == "n_depth" and v == 0)]
-        found += _refuse(name, bad, f"{build.label} does not know {flag} ({name})")
+            found += _unlisted_words(name, values, build)
+        elif name == "load_mode":
+            bad = [v for v in values if _old_load_mode(build, v) is None]
+            reason = f"{build.label} has no -lm, and its older flags cannot say this load mode"
+            found += _refuse(name, bad, reason)
+        else:
+            bad = [v for v in values if not (name == "n_depth" and v == 0)]
+            found += _refuse(name, bad, f"{build.label} does not know {flag} ({name})")
     return found
 
 
-def _speakable_load_mode(build: Build, value: Scalar) -> bool:
-    words = _old_load_mode(value)
-    return words is not None and build.knows(words[0])
+def _unlisted_words(name: str, values: Iterable[Scalar], build: Build) -> list[Restriction]:
+    """Values that came later than the flag, such as `tensor` for -sm."""
+    listed = _listed_words(build, FLAGS[name])
+    if listed is None:
+        return []
+    found: list[Restriction] = []
+    for value in values:
+        word = _word(build, name, value)
+        if word not in listed:
+            reason = f"{build.label} does not take {word!r} for {FLAGS[name]} ({name})"
+            found += _refuse(name, [value], reason)
+    return found
+
+
+def _younger_kv_types(axes: Axes, _model: Model, build: Build) -> list[Restriction]:
+    found: list[Restriction] = []
+    for name in ("type_k", "type_v"):
+        for value in axes.get(name, ()):
+            since = _KV_TYPES_SINCE.get(str(value), 0)
+            if build.number is not None and build.number < since:
+                reason = f"{build.label} has no {value} in the KV cache; it came with b{since}"
+                found += _refuse(name, [value], reason)
+    return found
 
 
 def _flash_attention_words(axes: Axes, _model: Model, build: Build) -> list[Restriction]:
@@ -188,7 +243,7 @@ def _head_size_fits_block(axes: Axes, model: Model, _build: Build) -> list[Restr
 def _layers_need_a_gpu(axes: Axes, _model: Model, build: Build) -> list[Restriction]:
     values = [v for v in axes.get("n_gpu_layers", ()) if isinstance(v, int)]
     found: list[Restriction] = []
-    if is_cpu_only(build):
+    if is_cpu_only(build) and "rpc" not in axes:
         found += _refuse(
             "n_gpu_layers",
             [v for v in values if v > 0],
@@ -233,26 +288,12 @@ def _values_the_line_cannot_carry(axes: Axes, _model: Model, _build: Build) -> l
     return found
 
 
-_BROKEN_DEPTH_BUILDS = range(5212, 5221)
-
-
-def _broken_builds(axes: Axes, _model: Model, build: Build) -> list[Restriction]:
-    if build.number in _BROKEN_DEPTH_BUILDS:
-        name = next(iter(axes), "n_depth")
-        return _refuse(
-            name,
-            axes.get(name, ()),
-            f"llama-bench of b{build.number} crashes on every test (upstream #13169)",
-        )
-    return []
-
-
 _RULES: tuple[Callable[[Axes, Model, Build], list[Restriction]], ...] = (
     _unknown_flags,
+    _younger_kv_types,
     _flash_attention_words,
     _quantised_v_needs_flash_attention,
     _head_size_fits_block,
     _layers_need_a_gpu,
     _values_the_line_cannot_carry,
-    _broken_builds,
 )
