@@ -62,13 +62,13 @@ def test_a_row_says_what_was_asked_and_what_was_applied(
     assert desk.run(sweep).code == 0
 
     (run,) = (desk.folder / "results").iterdir()
-    cells = load_results(run).set_index("test_kind")
-    assert cells.loc["tg", "n_threads"] == 2
-    assert cells.loc["tg", "n_threads_applied"] == 7
-    assert "applied_differs" in list(cells.loc["tg", "flags"])
-    assert cells.loc["pp", "n_threads_applied"] == 2
-    assert list(cells.loc["pp", "flags"]) == ["clamped"]
-    assert "n_batch: asked 2048, applied 16" in list(cells.loc["pp", "differences"])
+    rows = {row["test_kind"]: row for row in load_results(run).to_dict("records")}
+    assert rows["tg"]["n_threads"] == 2
+    assert rows["tg"]["n_threads_applied"] == 7
+    assert "applied_differs" in list(rows["tg"]["flags"])
+    assert rows["pp"]["n_threads_applied"] == 2
+    assert list(rows["pp"]["flags"]) == ["clamped"]
+    assert "n_batch: asked 2048, applied 16" in list(rows["pp"]["differences"])
 
 
 def test_interleaved_builds_take_turns_in_an_order_that_the_seed_decides(
