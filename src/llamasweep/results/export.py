@@ -1,8 +1,8 @@
 """Attempts as rows in llama-bench's own columns, for llama.cpp's compare-llama-bench.py and whatever else reads them.
 
 Figures are ours, over the samples that were kept: `avg_ts` is their mean, and its deviation None below two samples.
-Parameters are what the engine echoes: requested, else applied, else what llama-bench of build 11434 prints for an option
-left alone. What is not known stays None. Only measured cells become rows.
+Parameters are what the engine echoes: requested, else what llama-bench of build 11434 prints for an option left alone,
+whatever the build (rows of two builds are paired by them), else applied. Unknown stays None. Only measured cells become rows.
 """
 
 from __future__ import annotations
@@ -200,7 +200,8 @@ def _row(attempt: Attempt, kept: Sequence[Sample]) -> dict[str, Any]:
 
 
 def _parameter(attempt: Attempt, field: ExportField) -> Any:
-    value = attempt.requested.get(field.name, attempt.applied.get(field.name, field.default))
+    left_alone = attempt.applied.get(field.name) if field.default is None else field.default
+    value = attempt.requested.get(field.name, left_alone)
     if field.name == "flash_attn":
         return _FLASH_ATTN.get(str(value), value)
     if field.name == "tensor_split" and isinstance(value, str):

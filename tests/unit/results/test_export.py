@@ -62,17 +62,23 @@ def test_only_measured_cells_are_rows() -> None:
 def test_no_column_that_rows_are_paired_by_is_null() -> None:
     row = llama_bench_rows([attempt(gpu_name=None, cpu_name=None)], []).rows[0]
     assert [name for name in _COMPARED if row[name] is None] == []
-    assert row["flash_attn"] == 1
+    assert row["flash_attn"] == -1
     assert row["repack"] is True
 
 
-def test_requested_counts_before_applied_as_the_engine_echoes() -> None:
+def test_parameters_are_what_the_engine_echoes_and_not_what_it_made_of_them() -> None:
     one = attempt(
-        requested={"n_threads": 2, "n_batch": 4096, "flash_attn": "auto", "tensor_split": "3/1"},
-        applied={"n_batch": 512, "flash_attn": "on", "no_op_offload": True},
+        requested={
+            "n_batch": 4096,
+            "flash_attn": "off",
+            "tensor_split": "3/1",
+            "no_op_offload": True,
+        },
+        applied={"n_threads": 2, "n_batch": 512, "n_ubatch": 64, "n_gpu_layers": 0},
     )
     row = llama_bench_rows([one], []).rows[0]
-    assert (row["n_batch"], row["flash_attn"]) == (4096, -1)
+    assert (row["n_batch"], row["n_ubatch"], row["n_threads"]) == (4096, 512, 2)
+    assert (row["flash_attn"], row["n_gpu_layers"]) == (0, -1)
     assert row["tensor_split"] == "3.00/1.00"
     assert row["no_op_offload"] == 1
     assert not isinstance(row["no_op_offload"], bool)
@@ -151,3 +157,24 @@ def test_an_existing_file_is_not_replaced_unasked(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
     write_export([], "csv", path, replace=True)
     assert path.read_text().startswith('"build_commit"')
+
+
+def test_rows_of_two_builds_are_paired_by_the_join_of_the_compare_script(tmp_path: Path) -> None:
+    attempts = [
+        dataclasses.replace(_build(number, "sdist", digest), attempt_id=f"{number}-{depth}", n_depth=depth,
+                            applied={"flash_attn": "on"} if number > 11000 else {})
+        for number, digest in ((11434, "aa"), (10488, "bb"))
+        for depth in (0, 512, 4096)
+    ]  # fmt: skip
+    export = llama_bench_rows(attempts, [s for a in attempts for s in samples_of(a)])
+    write_export(export.rows, "sqlite", tmp_path / "out.sqlite")
+
+    equal = " AND ".join(f"tb.{name} = tc.{name}" for name in _COMPARED)
+    database = sqlite3.connect(tmp_path / "out.sqlite")
+    pairs = database.execute(
+        f"SELECT tb.n_depth, tb.avg_ts, tc.avg_ts FROM llama_bench tb JOIN llama_bench tc ON {equal} "  # noqa: S608
+        "AND tb.build_commit = 'b10488' AND tc.build_commit = 'b11434'"
+    ).fetchall()
+    database.close()
+
+    assert sorted(pair[0] for pair in pairs) == [0, 512, 4096]
