@@ -67,7 +67,7 @@ bench: $(DEV) ## llamasweep's own speed as JSON; MINUTES=20 bounds each measurem
 	@$(BIN)/python -m benchmarks.run_all --minutes $(MINUTES)
 
 docs: $(DEV) ## write the pages that are derived from the code
-	@$(BIN)/python scripts/write_docs.py
+	@LLAMASWEEP_UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/contract/test_schema_page.py tests/contract/test_sweep_page.py
 
 golden: $(DEV) ## write the expected files of tests/golden anew; review them as a diff
 	@LLAMASWEEP_UPDATE_GOLDEN=1 $(BIN)/pytest -q tests/golden tests/contract

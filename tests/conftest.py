@@ -105,7 +105,7 @@ def guarded(
     has_network = request.node.get_closest_marker("needs_network") is not None
     for name, value in _FIXED_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    for name in ("LLAMASWEEP_RESULTS", "FORCE_COLOR", "CLICOLOR_FORCE"):
+    for name in ("LLAMASWEEP_RESULTS", "LLAMASWEEP_REPORTS", "FORCE_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
     if has_network or has_engine:
         monkeypatch.delenv("PIP_NO_INDEX", raising=False)

@@ -6,11 +6,12 @@ import ast
 import re
 from pathlib import Path
 
+import click
 import pytest
 from tests.contract.source import PACKAGE, ROOT, modules, tree
 
 from llamasweep import errors
-from llamasweep.cli import VERBS
+from llamasweep.cli import VERBS, app
 from llamasweep.results.records import Attempt, Sample, TelemetryFigures
 from llamasweep.sweep import schema
 
@@ -46,6 +47,38 @@ def test_verbs_in_the_readme_exist() -> None:
     named = {verb for part in code for verb in re.findall(r"\bllamasweep ([a-z]+)", "".join(part))}
     assert named <= set(VERBS)
     assert {"doctor", "plan", "run", "report", "results", "builds", "schema"} <= named
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_in_a_page_can_be_typed(page: Path) -> None:
+    wrong = []
+    for line in _code_lines(page.read_text(encoding="utf-8")):
+        for words in re.findall(r"(?:^|[|;&] *)llamasweep ((?:[\w./=,-]+ ?)+)", line):
+            verb, *rest = words.split()
+            if verb.startswith("--"):
+                continue
+            command = app.get_command(click.Context(app), verb)
+            if isinstance(command, click.Group):
+                command = command.get_command(click.Context(command), rest[0]) if rest else command
+            options = {name for param in getattr(command, "params", ()) for name in param.opts}
+            asked = {word.split("=")[0] for word in rest if word.startswith("--")} - {"--help"}
+            if command is None or asked - options:
+                wrong.append(line)
+    assert not wrong
+
+
+def _code_lines(text: str) -> list[str]:
+    """Lines of shell blocks and inline code, without comments."""
+    parts = re.findall(r"```sh\n(.*?)```|`([^`\n]+)`", text, flags=re.DOTALL)
+    return [line.split(" #")[0].strip() for part in parts for line in "".join(part).splitlines()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_make_targets_named_in_a_page_exist(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z0-9-]+):", makefile, flags=re.MULTILINE))
+    lines = _code_lines(page.read_text(encoding="utf-8"))
+    assert {m for line in lines for m in re.findall(r"^make ([a-z0-9-]+)", line)} <= targets
 
 
 def test_the_sweep_in_the_readme_is_valid() -> None:
