@@ -29,7 +29,7 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "throttled": (
         "throttled",
         "The device lowered its clock because of heat or its power limit. These are speeds of a hot machine; "
-        "for a cool one set `cooldown`.",
+        "for a cool one set a cooldown.",
     ),
     "paged_from_disk": (
         "read from disk",
@@ -39,11 +39,11 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "first_sample_slow": (
         "slow start",
         "The first repetition is slower than the rest although the engine had warmed up. The sweep's "
-        "`discard` setting says how such a start is treated.",
+        "discard setting says how such a start is treated.",
     ),
     "unpinned": (
         "not pinned",
-        "Threads were free to move between cores. Set `cpu_mask` where the spread matters.",
+        "Threads were free to move between cores. Set cpu_mask where the spread matters.",
     ),
     "round_failed": (
         "a round failed",

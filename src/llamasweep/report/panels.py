@@ -10,7 +10,7 @@ from llamasweep.report.rows import Row, axis_value, varying
 from llamasweep.report.strips import representative, setting_word
 
 MAX_SERIES = 6
-MAX_FREE_SERIES = 4
+MAX_FREE_SERIES = 3
 """More lines than this, and the other settings are held at one value."""
 MAX_MODELS = 6
 MAX_DOTS = 600

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from llamasweep.report.flags import flag_word
 from llamasweep.report.names import axis_word, value_word
 from llamasweep.report.rows import Row, axis_value, varying
+from llamasweep.results.records import FAILED_STATUSES
 
 BAND_LOW = 0.70
 BAND_HIGH = 0.85
@@ -48,10 +50,11 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strip:
-    """One row of the hero. setting: what tells it from its neighbours, in words, '' if nothing."""
+    """One row of the hero. setting: what tells it from its neighbours, in words, '' if nothing. doubts: its flags."""
 
     subject: str
     setting: str
+    doubts: tuple[str, ...]
     tg: Track | Missing
     pp: Track | Missing
 
@@ -146,10 +149,15 @@ def _pairs(rows: Sequence[Row], division: tuple[str, ...]) -> list[Pair]:
             key = (row.family, row.quant, *(axis_value(row, axis) for axis in division))
             best = found.setdefault(key, {})
             before = best.get(kind)
-            if before is None or _median(row) > _median(before):
+            if before is None or _worth(row) > _worth(before):
                 best[kind] = row
     pairs = [(best.get("tg"), best.get("pp")) for best in found.values()]
     return [pair for pair in pairs if any(row is not None and row.rates for row in pair)]
+
+
+def _worth(row: Row) -> tuple[float, bool]:
+    """What to show of several: the fastest, else a failure, else what was not tried."""
+    return _median(row), row.status in FAILED_STATUSES
 
 
 def _median(row: Row | None) -> float:
@@ -204,6 +212,9 @@ def _strip(
     return Strip(
         subject=row.subject,
         setting=", ".join(words),
+        doubts=tuple(
+            dict.fromkeys(flag_word(f) for one in pair if one is not None for f in one.flags)
+        ),
         tg=_tg_track(pair[0], tg_end, tg_tps),
         pp=_pp_track(pair[1], pp_end),
     )

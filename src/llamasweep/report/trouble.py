@@ -18,8 +18,8 @@ MAX_ROWS_NAMED = 8
 class Failure:
     """Cells that failed in the same way: one card.
 
-    end: how the process ended, in words. stderr: last lines, None where there are none. rows: what failed; anchors
-    of the table.
+    end: how the process ended, in words. stderr, log_path: of the first of them that has any, None where none has;
+    n_logs: how many logs there are in all. rows: anchors and names of the first few.
     """
 
     title: str
@@ -27,6 +27,7 @@ class Failure:
     end: str
     stderr: str | None
     log_path: str | None
+    n_logs: int
     rows: tuple[tuple[str, str], ...]
     n_rows: int
 
@@ -52,7 +53,7 @@ STATUS_WORDS: dict[str, str] = {
 
 
 def failures(rows: Sequence[Row]) -> tuple[tuple[Failure, ...], int]:
-    """Cards of failed cells, one per distinct reason, end and log; and how many cells are beyond the bound."""
+    """Cards of failed cells, one per distinct reason and end; and how many cells are beyond the bound."""
     axes = varying(rows)
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
@@ -64,8 +65,6 @@ def failures(rows: Sequence[Row]) -> tuple[tuple[Failure, ...], int]:
                 attempt.error_message,
                 attempt.exit_code,
                 attempt.exit_signal,
-                attempt.log_path,
-                attempt.stderr_tail,
             )
             groups.setdefault(key, []).append(row)
     cards = [_failure(group, axes) for group in groups.values()]
@@ -104,13 +103,17 @@ def row_name(row: Row, axes: Sequence[str]) -> str:
 
 
 def _failure(group: Sequence[Row], axes: Sequence[str]) -> Failure:
-    attempt = group[0].attempt
+    told = [row for row in group if row.attempt.stderr_tail] or list(group)
+    attempt = told[0].attempt
+    logs = dict.fromkeys(row.attempt.log_path for row in group if row.attempt.log_path)
+    log_path = attempt.log_path or next(iter(logs), None)
     return Failure(
         title=_title(attempt.status, attempt.error_kind),
         message=shown(attempt.error_message or f"no message: {NO_REASON}", 600),
         end=_end(group[0]),
         stderr=shown_block(attempt.stderr_tail) if attempt.stderr_tail else None,
-        log_path=shown(attempt.log_path, 160) if attempt.log_path else None,
+        log_path=shown(log_path, 160) if log_path else None,
+        n_logs=len(logs),
         rows=_named(group, axes),
         n_rows=len(group),
     )

@@ -5,6 +5,7 @@ A section without data is None or empty and so absent from the page. New section
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -155,11 +156,16 @@ def _where(run: RunData) -> str:
     for attempt in run.attempts:
         backends = (attempt.build_backends or "").upper()
         if attempt.gpu_name and backends not in ("", "CPU", "BLAS"):
-            return shown(attempt.gpu_name, 60)
+            return _device(attempt.gpu_name)
         if attempt.cpu_name:
-            return shown(attempt.cpu_name, 60)
+            return _device(attempt.cpu_name)
     cpu = run.info.machine.get("cpu_name")
-    return shown(cpu, 60) if isinstance(cpu, str) and cpu else "a machine that told no name"
+    return _device(cpu) if isinstance(cpu, str) and cpu else "a machine that told no name"
+
+
+def _device(name: str) -> str:
+    """The maker's name without its trade marks."""
+    return shown(re.sub(r"\((?:R|TM)\)", "", name), 60)
 
 
 def _line(run: RunData) -> str:

@@ -114,6 +114,22 @@ def test_a_failed_half_tells_its_reason() -> None:
     assert strip.pp.reason == "out of luck"
 
 
+def test_a_half_that_failed_is_told_before_one_that_was_not_tried() -> None:
+    prompt = {"test_kind": "pp", "n_prompt": 512, "n_gen": 0}
+    parts = [
+        *(measured(n, [10.0 + n], n_depth=n, requested={"n_threads": n}) for n in range(13)),
+        lost(20, status="unsupported", error_message="no way", **prompt),
+        lost(21, status="failed", error_message="it broke", requested={"n_threads": 9}, **prompt),
+    ]
+    reasons = {strip.pp.reason for strip in _strips(parts) if isinstance(strip.pp, Missing)}
+    assert reasons == {"it broke", "not in the sweep"}
+
+
+def test_doubts_stand_at_their_strip() -> None:
+    (strip,) = _strips([measured(1, [10.0], flags=("wide_spread", "busy_neighbour"))])
+    assert strip.doubts == ("noisy", "others busy")
+
+
 def test_nothing_measured_has_no_hero() -> None:
     assert hero(rows_of([run_of(failed_parts())])) is None
 
