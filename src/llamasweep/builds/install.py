@@ -26,7 +26,7 @@ from llamasweep.builds.backends import (
 from llamasweep.builds.compilation import InstallProgress, ProgressCallback, Steps
 from llamasweep.builds.install_lock import install_lock
 from llamasweep.builds.probe import probe, stamps
-from llamasweep.builds.processor import instruction_definitions
+from llamasweep.builds.processor import instruction_definitions, traps_on_amx
 from llamasweep.builds.records import (
     RECORD_NAME,
     InstallFacts,
@@ -98,7 +98,7 @@ def make_plan(
         )
     wanted = _checked_programs(programs)
     known = registry or Registry()
-    machine = tools or toolchain.read_machine_tools()
+    machine = tools or _read_machine()
     choice = choose_backend(machine, backend)
     named = check_label(label) if label else variant_label(number, choice.backend, extra or {})
     merged = {
@@ -168,6 +168,11 @@ def available(registry: Registry | None = None) -> list[int]:
 def tools_folder(cache: Path) -> Path:
     """Where CMake, Ninja and pip are put when the system has none."""
     return cache / "tools"
+
+
+def _read_machine() -> MachineTools:
+    """The machine with the one fact that takes a compiler to find, which `doctor` does without."""
+    return replace(toolchain.read_machine_tools(), traps_on_amx=traps_on_amx(shutil.which("c++")))
 
 
 def _checked_programs(programs: Sequence[str]) -> tuple[str, ...]:

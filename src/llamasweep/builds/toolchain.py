@@ -17,7 +17,6 @@ from pathlib import Path
 
 from llamasweep.builds.backends import MachineTools
 from llamasweep.builds.invocation import ask
-from llamasweep.builds.processor import traps_on_amx
 from llamasweep.errors import BuildError
 
 _OLDEST_CMAKE = (3, 19)
@@ -51,7 +50,6 @@ def read_machine_tools(root: Path = Path("/")) -> MachineTools:
         rocm_root=rocm_root,
         glslc=shutil.which("glslc"),
         has_vulkan_headers=_has_vulkan_headers(root),
-        traps_on_amx=traps_on_amx(shutil.which("c++")),
     )
 
 
