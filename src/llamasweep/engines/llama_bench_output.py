@@ -16,13 +16,15 @@ from llamasweep.engines.base import EngineEvent
 MAX_LINE_BYTES = 1 << 20
 """A longer line is no result of llama-bench; it is cut and counted as garbage."""
 
-_NAN = re.compile(rb":\s*-?nan\b", re.IGNORECASE)
+_NOT_A_NUMBER = re.compile(rb"(?<=[:,\[])\s*-?(?:nan|inf)(?=\s*[,\]}])", re.IGNORECASE)
+_N = "[0-9]{1,9}"
 _PROGRESS = re.compile(
-    r"^llama-bench: benchmark (?P<index>\d+)/(?P<count>\d+): (?:"
+    rf"^llama-bench: benchmark (?P<index>{_N})/(?P<count>{_N}): (?:"
     r"(?P<starting>starting)|(?P<warmup>warmup (?:prompt|generation)) run"
-    r"|(?P<step>depth|prompt|generation) run (?P<rep>\d+)/\d+(?P<cached> \(cached\))?)$"
+    rf"|(?P<step>depth|prompt|generation) run (?P<rep>{_N})/(?P<reps>{_N})(?P<cached> \(cached\))?)$"
 )
 _NEEDED_INTS = ("n_prompt", "n_gen")
+_MAX_INT = 2**63 - 1
 _GARBAGE_SHOWN = 200
 
 
@@ -54,18 +56,28 @@ def parse_row(text: bytes) -> dict[str, Any] | None:
     """
     if not text.startswith(b"{") or len(text) > MAX_LINE_BYTES:
         return None
-    try:
-        row = json.loads(_NAN.sub(b": null", text))
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(row, dict) or not all(isinstance(row.get(key), int) for key in _NEEDED_INTS):
+    row = _loaded(text)
+    if row is None:
+        row = _loaded(_NOT_A_NUMBER.sub(b" null", text))
+    if not isinstance(row, dict) or not all(_is_count(row.get(key)) for key in _NEEDED_INTS):
         return None
     samples = row.get("samples_ns")
     if not isinstance(samples, list) or not samples:
         return None
-    if not all(isinstance(ns, int) and not isinstance(ns, bool) and ns > 0 for ns in samples):
+    if not all(_is_count(ns) and ns > 0 for ns in samples):
         return None
     return row
+
+
+def _loaded(text: bytes) -> Any:
+    try:
+        return json.loads(text, parse_constant=lambda _word: None)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_INT
 
 
 @dataclass(slots=True)
@@ -83,19 +95,21 @@ class LogFacts:
     is_unpinned: bool = False
 
 
-_INTS = (
-    (re.compile(r"^\S+: n_ctx\s+= (\d+)"), "n_ctx"),
-    (re.compile(r"^\S+: n_batch\s+= (\d+)"), "n_batch"),
-    (re.compile(r"^\S+: n_ubatch\s+= (\d+)"), "n_ubatch"),
+_INTS = tuple(
+    (re.compile(rf"^\S+: {name}\s+= ([0-9]{{1,18}})$"), name)
+    for name in ("n_ctx", "n_batch", "n_ubatch")
 )
 _FLASH_SET = re.compile(r"^\S+: flash_attn\s+= (enabled|disabled|auto|0|1)")
 _FLASH_RESOLVED = re.compile(
     r"Flash Attention (?:was |is )?(?:auto, set to |set to )?(enabled|disabled)", re.IGNORECASE
 )
 _FLASH_WORD = {"enabled": "on", "1": "on", "disabled": "off", "0": "off"}
-_OFFLOADED = re.compile(r"offloaded (\d+)/(\d+) layers to GPU")
-_BUFFER = re.compile(r"^\S+:\s+(\S+)\s+(model|KV|compute|output|RS) buffer size =\s+([\d.]+) MiB")
+_OFFLOADED = re.compile(rf"offloaded ({_N})/({_N}) layers to GPU")
+_BUFFER = re.compile(
+    r"^\S+:\s+(\S+)\s+(model|KV|compute|output|RS) buffer size =\s+([0-9]{1,15}(?:\.[0-9]{1,9})?) MiB"
+)
 _LOAD_MODE = re.compile(r"\(load_mode = (\S+)\)")
+_OLD_LOAD_MODE = re.compile(r"\(mmap = (true|false)(?:, direct_io = (true|false))?\)")
 _UNPINNED = "failed to set affinity mask"
 
 
@@ -111,7 +125,7 @@ class LogReader:
     def feed(self, line: str) -> EngineEvent | None:
         """An event if the line is a progress line; otherwise the line may add a fact."""
         match = _PROGRESS.match(line)
-        if match is None:
+        if match is None or not _is_possible(match):
             self._learn(line)
             return None
         self.current = int(match["index"]) - 1
@@ -151,5 +165,16 @@ class LogReader:
             self.load.n_layers_offloaded, self.load.n_layers_total = int(match[1]), int(match[2])
         elif match := _LOAD_MODE.search(line):
             self.load.load_mode = match[1]
+        elif match := _OLD_LOAD_MODE.search(line):
+            mapped = "mmap" if match[1] == "true" else "none"
+            self.load.load_mode = "dio" if match[2] == "true" else mapped
         elif _UNPINNED in line:
             facts.is_unpinned = True
+
+
+def _is_possible(progress: re.Match[str]) -> bool:
+    """Whether test and repetition are among those that the line itself counts."""
+    is_repetition = progress["step"] is not None
+    return 1 <= int(progress["index"]) <= int(progress["count"]) and (
+        not is_repetition or 1 <= int(progress["rep"]) <= int(progress["reps"])
+    )
