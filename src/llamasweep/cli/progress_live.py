@@ -45,9 +45,6 @@ class LiveProgress:
 
     def __init__(self, name: str, console: Console) -> None:
         self._name = short(name)
-        self._live = Live(
-            console=console, refresh_per_second=2, get_renderable=self._draw, transient=True
-        )
         self._console = console
         self._standing: Standing | None = None
         self._standing_at_s = time.monotonic()
@@ -55,6 +52,9 @@ class LiveProgress:
         self._where = ""
         self._gauges: dict[str, float] = {}
         self._results: deque[tuple[str, str, str]] = deque(maxlen=_SHOWN_RESULTS)
+        self._live = Live(
+            console=console, refresh_per_second=2, get_renderable=self._draw, transient=True
+        )
 
     def __enter__(self) -> LiveProgress:
         self._live.start()
@@ -103,9 +103,10 @@ class LiveProgress:
     def cell_ended(self, attempt: Attempt, standing: Standing) -> None:
         self._stand(standing)
         if attempt.status in FAILED_STATUSES:
-            self._console.print(
-                Text(f"{cell_words(attempt)}: {outcome_words(attempt)}", style="red")
+            words = (
+                f"{short(attempt.model_label)} · {cell_words(attempt)}: {outcome_words(attempt)}"
             )
+            self._console.print(Text(words, style="red"))
 
     def waiting(self, reason: str, seconds: float) -> None:
         self._now = f"waiting up to {format_seconds(max(seconds, 0.0))}: {reason}"
@@ -135,7 +136,11 @@ class LiveProgress:
     def _bar(self) -> RenderableType:
         standing = self._standing
         total = max(standing.n_cells, 1) if standing else 1
-        return ProgressBar(total=total, completed=standing.n_done if standing else 0, width=60)
+        bar = Table.grid(padding=(0, 2))
+        bar.add_row(
+            ProgressBar(total=total, completed=standing.n_done if standing else 0, width=60)
+        )
+        return bar
 
     def _gauge_line(self) -> Text:
         parts = []
