@@ -26,40 +26,55 @@ class Failure:
     reach: Reach = "cell"
 
 
+_SURVIVED = re.compile(
+    r"failed to mlock|of pinned memory|allocate pinned memory|failed to allocate graph, reserving",
+    re.IGNORECASE,
+)
+"""Complaints after which the engine goes on."""
 _OUT_OF_MEMORY = re.compile(
     r"insufficient memory|out of memory|failed to allocate|unable to allocate|cannot allocate memory"
     r"|bad_alloc|Thread creation failed|ErrorOutOfDeviceMemory|insufficient device memory",
     re.IGNORECASE,
 )
-_REASONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), kind)
-    for pattern, kind in (
-        (r"unknown model architecture: '([^']*)'", "unknown_architecture"),
-        (
-            r"V cache requires flash_attn|V cache quantization requires flash_attn",
-            "needs_flash_attn",
-        ),
-        (r"failed to open GGUF file", "model_missing"),
-        (
-            r"not within the file bounds|failed to read|invalid magic|corrupted or incomplete",
-            "model_damaged",
-        ),
-        (r"failed to load GGUF split", "model_damaged"),
-        (
-            r"key not found in model|tensor '.*' not found|has wrong shape|wrong number of tens",
-            "model_incomplete",
-        ),
-        (r"GGML_ASSERT\(.*\) failed|GGML_ABORT", "assertion"),
-        (r"invalid parameter for argument|invalid range format|invalid value", "bad_argument"),
-        (r"invalid device|failed to parse cpu-mask|error: stoi", "bad_argument"),
-        (r"failed to set process priority", "priority_refused"),
-    )
+_TABLE: tuple[tuple[str, str, Reach | None], ...] = (
+    (r"unknown model architecture: '([^']*)'", "unknown_architecture", None),
+    (
+        r"V cache (?:quantization )?requires flash_attn|V cache was requested, but this requires Flash",
+        "needs_flash_attn",
+        None,
+    ),
+    (r"cache type .* does not divide n_embd_head", "head_size", None),
+    (r"failed to open GGUF file .*\(No such file", "model_missing", None),
+    (r"failed to open GGUF file", "model_unreadable", None),
+    (
+        r"not within the file bounds|failed to read|invalid magic|corrupted or incomplete"
+        r"|has invalid GGUF type|this GGUF file is version|failed to load GGUF split",
+        "model_damaged",
+        None,
+    ),
+    (
+        r"key not found in model|tensor '.*' not found|has wrong shape|wrong number of tens",
+        "model_incomplete",
+        None,
+    ),
+    (r"GGML_ASSERT\(.*\) failed|GGML_ABORT", "assertion", None),
+    (r"^(?:CUDA|ROCm|HIP|MUSA|SYCL) error: |DeviceLost$", "device_error", None),
+    (r"^\s*what\(\): ", "exception", None),
+    (r"^error: (?:invalid (?:parameter|range|value|device)|stoi)", "bad_argument", "call"),
+    (r"failed to parse cpu-mask", "bad_argument", "cell"),
+    (r"failed to set process priority", "priority_refused", "call"),
+    (
+        r"^llamasweep: cannot start |: error while loading shared libraries: ",
+        "not_started",
+        "call",
+    ),
+    (r"failed to initialize the context: ", "context_failed", None),
+    (r"error loading model: (?!.*failed to load model from )", "load_failed", None),
 )
+"""What a line means: kind, and reach where it does not follow from whether the model was loaded."""
+_REASONS = tuple((re.compile(pattern), kind, reach) for pattern, kind, reach in _TABLE)
 _NOISE = re.compile(
     r"^(llama-bench: benchmark|ggml_backend|ggml_cuda_init|llama_perf|~?llama_context: |\s*$)"
-)
-_FINAL = re.compile(
-    r"error: (failed to (?:load model|create context with model|run [a-z ]+)|invalid .*|.*)"
 )
 _MESSAGE_CHARS = 400
 
@@ -79,48 +94,50 @@ def explain(
     if exit_code == 0 and exit_signal is None:
         return None
     ending = f"ended by {exit_signal}" if exit_signal else f"exit code {exit_code}"
-    memory_line = _last_match(_OUT_OF_MEMORY, stderr_lines)
-    reach = _reach(stderr_lines)
     if was_oom_killed and exit_signal == "SIGKILL":
         return Failure(
             status="out_of_memory",
             kind="oom_killed",
             message=f"the kernel ended it for lack of memory ({ending})",
         )
+    lines = [line for line in stderr_lines if not _SURVIVED.search(line)]
+    reach: Reach = "load" if any("failed to load model" in line for line in lines) else "cell"
+    memory_line = _first_match(_OUT_OF_MEMORY, lines)
     if memory_line is not None:
         return Failure(
             status="out_of_memory", kind="allocation_failed", message=_cut(memory_line), reach=reach
         )
-    for pattern, kind in _REASONS:
-        line = _last_match(pattern, stderr_lines)
+    for pattern, kind, own_reach in _REASONS:
+        line = _first_match(pattern, lines)
         if line is not None:
-            call = (
-                "call"
-                if kind in {"bad_argument", "priority_refused"} and reach == "cell"
-                else reach
-            )
-            return Failure(status="failed", kind=kind, message=_cut(line), reach=call)
+            message = _cut(_whole_complaint(lines) if kind == "bad_argument" else line)
+            return Failure(status="failed", kind=kind, message=message, reach=own_reach or reach)
     if exit_signal is not None:
         return Failure(
             status="failed", kind="signal", message=f"the engine was {ending}", reach=reach
         )
-    last = _last_match(_FINAL, stderr_lines) or _last_said(stderr_lines)
-    message = f"{_cut(last)} ({ending})" if last else f"{ending}, and nothing on stderr says why"
-    return Failure(status="failed", kind="exit_code", message=message, reach=reach)
+    return Failure(status="failed", kind="exit_code", message=_unknown(lines, ending), reach=reach)
 
 
-def _reach(lines: Sequence[str]) -> Reach:
-    """A model that does not load fails for every cell of the group, unless rows came before it."""
-    return "load" if any("failed to load model" in line for line in lines) else "cell"
-
-
-def _last_match(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:
+def _first_match(pattern: re.Pattern[str], lines: Sequence[str]) -> str | None:
     """The first of the closing lines that matches: the cause comes before its consequences."""
     return next((line for line in lines if pattern.search(line)), None)
 
 
-def _last_said(lines: Sequence[str]) -> str | None:
-    return next((line for line in reversed(lines) if not _NOISE.match(line)), None)
+def _whole_complaint(lines: Sequence[str]) -> str:
+    """Of a bad argument one line says what is wrong and the next with which."""
+    said = [line.strip() for line in lines if "error: " in line or "failed to parse" in line]
+    return "; ".join(dict.fromkeys(said))
+
+
+def _unknown(lines: Sequence[str], ending: str) -> str:
+    final = next((line for line in lines if "error: " in line), None)
+    if final is not None:
+        return f"{_cut(final)} ({ending})"
+    last = next((line for line in reversed(lines) if not _NOISE.match(line)), None)
+    if last is not None:
+        return f"{ending}; the last thing on stderr was: {_cut(last)}"
+    return f"{ending}, and nothing on stderr says why"
 
 
 def _cut(line: str) -> str:
