@@ -98,7 +98,7 @@ def run_group(
     command: Command,
     log: GroupLog,
     *,
-    expected: Sequence[Expected],
+    expected: Callable[[int], Expected],
     timeout_s: float | None,
     stop: Stop,
     sampling: Sampling | None,
@@ -114,7 +114,7 @@ def run_group(
     )
     stop.attach(process.inbox)
     on_start(process)
-    state = _State(watch=Watch(expected=tuple(expected), asked_s=timeout_s, now_s=time.monotonic()))
+    state = _State(watch=Watch(expected=expected, asked_s=timeout_s, now_s=time.monotonic()))
     reason, message, clean = "ended", None, False
     try:
         if sampling is not None:

@@ -85,7 +85,7 @@ def measure(
             outcome = run_group(
                 command,
                 log,
-                expected=[expected(cell) for cell in call.expected],
+                expected=lambda index: expected(call.expected[min(index, len(call.expected) - 1)]),
                 timeout_s=bench.spec.timeout_s,
                 stop=stop,
                 sampling=bench.sampler,

@@ -188,16 +188,7 @@ class Runner:
         cells = tuple(group.block.cells())
         self._price(group)
         self.progress.group_started(group, cells, self.standing())
-        measured = measure(
-            group,
-            self.session,
-            self.bench,
-            stop=self.stop,
-            expected=self._expected(group),
-            flags=self.flags,
-            on_start=self._engine_started,
-            on_event=self._teller(cells),
-        )
+        measured = self._measured(group, cells)
         self.lock.name_engine(None, None)
         self._n_done += len(measured.found.attempts)
         self._n_rows_now = 0
@@ -207,6 +198,24 @@ class Runner:
         self._write_info_sometimes()
         if not self.stop.is_over:
             self.flags = self.cooler.after_group(self.stop, self.progress)
+
+    def _measured(self, group: Group, cells: Sequence[Cell]) -> Measured:
+        try:
+            return measure(
+                group,
+                self.session,
+                self.bench,
+                stop=self.stop,
+                expected=self._expected(group),
+                flags=self.flags,
+                on_start=self._engine_started,
+                on_event=self._teller(cells),
+            )
+        except OSError as problem:
+            raise StoreError(
+                f"the disk refuses the results: {problem.strerror or problem}",
+                hint="Everything finished is kept. Mend the disk and start the same sweep again; it continues.",
+            ) from problem
 
     def _expected(self, group: Group) -> Callable[[Cell], Expected]:
         def expected(cell: Cell) -> Expected:

@@ -67,7 +67,10 @@ class StopSignals:
 
     def __enter__(self) -> StopSignals:
         for number in _SIGNALS:
-            self._before[number] = signal.signal(number, self._on_signal)
+            if (
+                signal.getsignal(number) is not signal.SIG_IGN
+            ):  # nohup and background jobs ignore some
+                self._before[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(self, *_: object) -> None:

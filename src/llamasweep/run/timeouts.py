@@ -6,7 +6,8 @@ prediction. Beside it stands a limit on silence: no progress line for much longe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 HISTORY_FACTOR = 2.5
 PREDICTION_FACTOR = 20.0
@@ -41,21 +42,20 @@ def stall_limit_s(expected: Expected, longest_seen_s: float | None) -> float:
 
 @dataclass(slots=True)
 class Watch:
-    """Deadlines of one process, on a monotonic clock in seconds. `expected` is per cell of the group."""
+    """Deadlines of one process, on a monotonic clock in seconds. expected: of the cell with that index."""
 
-    expected: tuple[Expected, ...]
+    expected: Callable[[int], Expected]
     asked_s: float | None
     now_s: float
     cell_index: int = 0
     cell_started_s: float = 0.0
     last_sign_s: float = 0.0
     longest_step_s: float | None = None
+    current: Expected = field(init=False)
 
     def __post_init__(self) -> None:
         self.cell_started_s = self.last_sign_s = self.now_s
-
-    def _expected(self) -> Expected:
-        return self.expected[min(self.cell_index, len(self.expected) - 1)]
+        self.current = self.expected(0)
 
     def sign(self, now_s: float) -> None:
         """A progress line or a row came."""
@@ -66,16 +66,17 @@ class Watch:
     def next_cell(self, index: int, now_s: float) -> None:
         """The cell before is done; this one starts."""
         self.cell_index, self.cell_started_s = index, now_s
+        self.current = self.expected(index)
 
     def deadline_s(self) -> float:
         """When to give up, whichever limit comes first."""
-        expected = self._expected()
+        expected = self.current
         cell_end = self.cell_started_s + cell_limit_s(expected, self.asked_s)
         return min(cell_end, self.last_sign_s + stall_limit_s(expected, self.longest_step_s))
 
     def why(self, now_s: float) -> str:
         """The sentence for the row when the deadline has passed."""
-        expected = self._expected()
+        expected = self.current
         limit_s = cell_limit_s(expected, self.asked_s)
         if now_s >= self.cell_started_s + limit_s:
             origin = (
