@@ -22,6 +22,9 @@ from llamasweep.results.records import FAILED_STATUSES
 SAME_WITHIN = 0.03
 """Medians closer than this are treated as the same speed (the report's choice; the samples stay visible)."""
 
+_BROKEN_ABOVE = 1.02
+"""A share above this means that an assumption of the ceiling is wrong, not that the machine is good."""
+
 Verdict = Literal["faster", "slower", "same", "undecided"]
 
 
@@ -145,8 +148,11 @@ def shallowest(rows: Sequence[Row]) -> list[Row]:
 
 
 def _share(row: Row) -> str:
+    """Nothing above the ceiling: then the bandwidth is wrong for this model, and the findings say so."""
     fraction = row.pencil_fraction.value
-    return f", {figures.percent(fraction)} of the pencil ceiling," if fraction is not None else ""
+    if fraction is None or fraction > _BROKEN_ABOVE:
+        return ""
+    return f", {figures.percent(fraction)} of the pencil ceiling,"
 
 
 def _verb(kind: str) -> str:
@@ -160,7 +166,7 @@ def _ceiling_findings(rows: Sequence[Row]) -> list[Finding]:
         return []
     share = figures.span(figures.percent(min(fractions)), figures.percent(max(fractions)))
     text = f"Generation reaches {share} of the pencil ceiling (memory bandwidth ÷ model size) at its fastest setting"
-    if max(fractions) > 1.02:
+    if max(fractions) > _BROKEN_ABOVE:
         text += (
             "; above 100 % means that the bandwidth figure is too low for this model, most often because "
             "its weights stay in the processor's cache"
