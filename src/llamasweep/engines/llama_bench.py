@@ -10,7 +10,7 @@ from llamasweep.engines.base import Call
 from llamasweep.engines.llama_bench_flags import FLAGS, spell
 from llamasweep.engines.llama_bench_output import LogFacts
 from llamasweep.sweep.cell import Cell, Group, Test
-from llamasweep.sweep.parameters import PARAMETERS, Scalar
+from llamasweep.sweep.parameters import PARAMETERS, Parameter, Scalar
 
 ENVIRONMENT = (
     ("GGML_NO_BACKTRACE", "1"),  # otherwise an abort lets gdb write to stdout (0.3 of the page)
@@ -18,7 +18,7 @@ ENVIRONMENT = (
 )
 
 _ECHO_ONLY_WHEN_AUTO: dict[str, frozenset[Any]] = {
-    "flash_attn": frozenset({-1, "auto"}),
+    "flash_attn": frozenset({"auto"}),
     "n_gpu_layers": frozenset({-1}),
     "load_mode": frozenset({"auto"}),
     "lazy_mode": frozenset({"auto"}),
@@ -27,11 +27,9 @@ _ECHO_ONLY_WHEN_AUTO: dict[str, frozenset[Any]] = {
 """Fields whose echo is a request, not an effect, at these values (0.8 of the page)."""
 
 _NOT_ECHOED = frozenset({"numa", "prio", "rpc"})
-_FLASH_WORDS: dict[Any, str] = {
-    -1: "auto",
-    0: "off",
-    1: "on",
-}  # the bools of old builds are 0 and 1
+_FLASH_WORDS = {-1: "auto", 0: "off", 1: "on"}
+"""The bools of old builds are 0 and 1."""
+_MAX_INT = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +108,8 @@ def verify(
     for name, asked in cell.params:
         if name in _NOT_ECHOED or name not in applied:
             continue
+        if name == "n_gpu_layers" and _are_all_layers(asked, load):
+            continue
         if not _same(name, asked, applied[name]):
             differences.append(f"{name}: asked {asked}, applied {applied[name]}")
     flags = _difference_flags(differences)
@@ -132,7 +132,9 @@ def pair_rows(cells: Sequence[Cell], rows: Sequence[Mapping[str, Any]]) -> list[
     indices: list[int] = []
     turn = 0
     for row in rows:
-        place = next((i for i in range(turn, len(cells)) if fits(cells[i], row)), turn)
+        echoed = _applied_by_row(row)
+        later = range(turn, len(cells))
+        place = next((i for i in later if _fits(cells[i], row, echoed)), turn)
         if place >= len(cells):
             break
         indices.append(place)
@@ -140,12 +142,11 @@ def pair_rows(cells: Sequence[Cell], rows: Sequence[Mapping[str, Any]]) -> list[
     return indices
 
 
-def fits(cell: Cell, row: Mapping[str, Any]) -> bool:
+def _fits(cell: Cell, row: Mapping[str, Any], echoed: Mapping[str, Scalar]) -> bool:
     """Whether the row's echo is that of this cell."""
-    if _mismatch(cell, row) is not None:
-        return False
-    echoed = _applied_by_row(row)
-    return all(_same(name, asked, echoed[name]) for name, asked in cell.params if name in echoed)
+    return _mismatch(cell, row) is None and all(
+        _same(name, asked, echoed[name]) for name, asked in cell.params if name in echoed
+    )
 
 
 def _difference_flags(differences: list[str]) -> list[str]:
@@ -165,17 +166,24 @@ def _applied_by_row(row: Mapping[str, Any]) -> dict[str, Scalar]:
     """Echoed fields under their canonical names, without those that only repeat a request."""
     applied: dict[str, Scalar] = {}
     for parameter in PARAMETERS:
-        value = row.get(parameter.name)
-        if value is None or value in _ECHO_ONLY_WHEN_AUTO.get(parameter.name, frozenset()):
-            continue
-        if parameter.name == "flash_attn":
-            value = _FLASH_WORDS.get(value, value)
-        elif parameter.kind == "bool":
-            value = bool(value)
-        applied[parameter.name] = value
+        value = _as_kind(parameter, row.get(parameter.name))
+        if value is not None and value not in _ECHO_ONLY_WHEN_AUTO.get(parameter.name, ()):
+            applied[parameter.name] = value
     if "load_mode" not in row:
         applied |= _old_load_mode(row)
     return applied
+
+
+def _as_kind(parameter: Parameter, value: object) -> Scalar | None:
+    """The field as a value of its parameter; None where it is no such value."""
+    if parameter.name == "flash_attn":
+        return _FLASH_WORDS.get(value) if isinstance(value, int) else None
+    if parameter.kind == "bool":
+        return bool(value) if isinstance(value, int) and value in {0, 1} else None
+    if parameter.kind == "int":
+        is_int = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_INT
+        return value if is_int else None  # type: ignore[return-value]
+    return value if isinstance(value, str) else None
 
 
 def _old_load_mode(row: Mapping[str, Any]) -> dict[str, Scalar]:
@@ -205,6 +213,17 @@ def _applied_by_log(facts: LogFacts, load: LogFacts, *, cpu_only: bool) -> dict[
     return found
 
 
+def _are_all_layers(asked: Scalar, load: LogFacts) -> bool:
+    """More layers than there are, such as 99, is how people say "all"."""
+    total = load.n_layers_total
+    return (
+        isinstance(asked, int)
+        and total is not None
+        and load.n_layers_offloaded == total
+        and asked >= total
+    )
+
+
 def _same(name: str, asked: Scalar, applied: Scalar) -> bool:
     if asked == "auto" or (name == "n_gpu_layers" and asked == -1):
         return True  # any outcome is what was asked for; the applied column tells which
@@ -214,8 +233,6 @@ def _same(name: str, asked: Scalar, applied: Scalar) -> bool:
         return str(asked).replace(",", "/") == str(applied)
     if name == "cpu_mask":
         return _mask(asked) == _mask(applied)
-    if name == "n_gpu_layers" and isinstance(asked, int) and isinstance(applied, int):
-        return asked == applied or applied < asked >= 99  # 99 is how people say "all"
     return asked == applied
 
 
