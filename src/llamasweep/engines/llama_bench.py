@@ -30,6 +30,8 @@ _NOT_ECHOED = frozenset({"numa", "prio", "rpc"})
 _FLASH_WORDS = {-1: "auto", 0: "off", 1: "on"}
 """The bools of old builds are 0 and 1."""
 _MAX_INT = 2**63 - 1
+_MAX_LOST_ROWS = 16
+"""How many lines in a row may be garbage before pairing gives up; a search over all cells takes minutes for thousands."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +135,7 @@ def pair_rows(cells: Sequence[Cell], rows: Sequence[Mapping[str, Any]]) -> list[
     turn = 0
     for row in rows:
         echoed = _applied_by_row(row)
-        later = range(turn, len(cells))
+        later = range(turn, min(turn + _MAX_LOST_ROWS, len(cells)))
         place = next((i for i in later if _fits(cells[i], row, echoed)), turn)
         if place >= len(cells):
             break
