@@ -19,6 +19,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "results": ("llamasweep.cli.results", "List, show, export and prune results."),
     "builds": ("llamasweep.cli.builds", "List, add and install llama.cpp builds."),
     "models": ("llamasweep.cli.models", "Find, inspect and generate models."),
+    "devices": ("llamasweep.cli.devices", "Bandwidth and peak rates of known devices."),
     "schema": ("llamasweep.cli.schema", "Print the JSON Schema of sweep files."),
 }
 """verb -> (module that holds a click command named `command`, one-line help)."""
