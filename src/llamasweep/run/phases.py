@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from llamasweep.results.records import Phase
 from llamasweep.run.group_log import TimedEvent
@@ -11,7 +12,7 @@ _REPETITION_STEPS = {"prompt", "generation"}
 
 
 def cut(
-    events: Sequence[TimedEvent], start_ns: int, samples_ns: dict[int, Sequence[int]]
+    events: Sequence[TimedEvent], start_ns: int, samples_ns: Mapping[int, Sequence[int]]
 ) -> list[Phase]:
     """Phases in order of their start.
 
@@ -22,7 +23,7 @@ def cut(
     phases: list[Phase] = []
     first = next((t for t in steps if t.event.step != "starting"), None)
     phases.append(Phase(kind="load", start_ns=start_ns, end_ns=first.time_ns if first else None))
-    for here, after in zip(steps, [*steps[1:], None], strict=True):
+    for here, after in zip_longest(steps, steps[1:]):
         name = here.event.step or ""
         end_ns = after.time_ns if after is not None else None
         if name.startswith("warmup") or name == "depth":
@@ -39,7 +40,9 @@ def cut(
     return sorted(phases, key=lambda p: p.start_ns)
 
 
-def _repetitions(steps: Sequence[TimedEvent], samples_ns: dict[int, Sequence[int]]) -> list[Phase]:
+def _repetitions(
+    steps: Sequence[TimedEvent], samples_ns: Mapping[int, Sequence[int]]
+) -> list[Phase]:
     starts: dict[tuple[int, int], int] = {}
     for timed in steps:
         event = timed.event
