@@ -56,7 +56,7 @@ check: $(DEV) ## lint, format, types, spelling, layering, sizes
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
-	@$(BIN)/codespell src tests docs sweeps benchmarks scripts README.md CONTRIBUTING.md CHANGELOG.md Makefile
+	@$(BIN)/codespell src docs sweeps benchmarks scripts README.md CONTRIBUTING.md CHANGELOG.md Makefile
 	@$(BIN)/pytest -q tests/contract
 
 fmt: $(DEV) ## format the source and apply the safe fixes

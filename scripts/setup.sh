@@ -61,3 +61,4 @@ else
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --editable "$what"
 fi
 touch "$stamp"
+echo "Ready: .venv/bin/llamasweep"
