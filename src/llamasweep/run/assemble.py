@@ -6,6 +6,7 @@ after it is left for another process.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from llamasweep.results.timeline import Timeline, make_timeline
 from llamasweep.run import phases as phase_cut
 from llamasweep.run.failures import TAIL_LINES, find_failure, missing_row
 from llamasweep.run.group_log import GroupRecord
+from llamasweep.run.secrets import hide_home
 from llamasweep.sweep.cell import Cell, Test
 from llamasweep.sweep.subjects import ModelSource
 
@@ -28,6 +30,9 @@ _WIDE_SPREAD_FRACTION = 0.05
 _BUSY_NEIGHBOUR_FRACTION = 0.10
 _FIRST_SLOW_FRACTION = 0.10
 _SCALED_MAD = 1.4826
+_MAX_TPS = 1e18
+_DEPTH_FRACTION = 0.05
+"""More time than this spent on the depth between repetitions, and energy per token says little of the tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +60,8 @@ def assemble(record: GroupRecord) -> Assembled:
     samples_ns = {i: row["samples_ns"] for i, row in rows.items()}
     start_ns = int(record.description["start_ns"])
     spans = phase_cut.cut(record.events, record.end.get("start_ns", start_ns), samples_ns)
-    arrivals = {t.event.cell_index: t.time_ns for t in record.events if t.event.kind == "row"}
+    row_times = {t.event.cell_index: t.time_ns for t in record.events if t.event.kind == "row"}
+    arrivals = {index: row_times.get(n) for n, index in enumerate(rows)}
     starts = {t.event.cell_index: t.time_ns for t in record.events if t.event.step == "starting"}
     timeline = make_timeline(record.readings)
     attempts: list[Attempt] = []
@@ -119,8 +125,9 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
     verified = verify(
         cell, c.row, c.reader.facts(c.index), c.reader.load, cpu_only=bool(description["cpu_only"])
     )
-    if verified.mismatch is not None:
-        failure = Failure(status="failed", kind="row_mismatch", message=verified.mismatch)
+    mismatch = _other_tests(c) or verified.mismatch
+    if mismatch is not None:
+        failure = Failure(status="failed", kind="row_mismatch", message=mismatch)
         return replace(base, **_failure_fields(c.record, failure)), []
     n_tokens = cell.test.n_prompt + cell.test.n_gen
     durations_ns: list[int] = list(c.row["samples_ns"])
@@ -155,6 +162,14 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
         **_pencil(description, cell.test, summary.median_tps),
     )
     return attempt, _samples(c, attempt, n_tokens, n_discarded)
+
+
+def _other_tests(c: _RowContext) -> str | None:
+    """Why no row of this process can be trusted to answer the cell in its place; None where each can."""
+    n_cells, n_tests = len(c.record.description["cells"]), c.reader.count
+    if n_tests is None or n_tests == n_cells:
+        return None
+    return f"the engine ran {n_tests} tests where {n_cells} were asked for; look at extra_args"
 
 
 def _samples(c: _RowContext, attempt: Attempt, n_tokens: int, n_discarded: int) -> list[Sample]:
@@ -199,7 +214,7 @@ def _telemetry(
     span = phase_cut.measured_span(c.spans, c.index, n_discarded)
     if span is None:
         return None, {"telemetry": "no progress lines tell when the test ran"}
-    return fold(
+    figures, reasons = fold(
         c.timeline,
         start_ns=span[0],
         end_ns=span[1],
@@ -209,6 +224,10 @@ def _telemetry(
         absent={**c.record.description["absent"], **(c.record.end.get("absent") or {})},
         uses_gpu=False if c.record.description["cpu_only"] else None,
     )
+    if phase_cut.depth_fraction(c.spans, c.index, *span) > _DEPTH_FRACTION:
+        figures = replace(figures, energy_per_token_j=None)
+        reasons["energy_per_token_j"] = "the depth was filled between the repetitions"  # noqa: S105  (a column)
+    return figures, reasons
 
 
 def _rate_flags(rates: Sequence[float], kept: Sequence[float]) -> list[str]:
@@ -269,10 +288,11 @@ def _engine_facts(row: Mapping[str, Any]) -> dict[str, Any]:
     for column, key in _ENGINE_TEXT.items():
         if isinstance(row.get(key), str) and row[key]:
             facts[column] = row[key]
-    if row.get("build_number"):
-        facts["build_number"] = row["build_number"]
-    if row.get("build_commit") not in {None, "", "unknown"}:
-        facts["build_commit"] = row["build_commit"]
+    number, commit = row.get("build_number"), row.get("build_commit")
+    if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+        facts["build_number"] = number
+    if isinstance(commit, str) and commit not in {"", "unknown"}:
+        facts["build_commit"] = commit
     return facts
 
 
@@ -292,12 +312,13 @@ def _failed(
 
 
 def _failure_fields(record: GroupRecord, failure: Failure) -> dict[str, Any]:
-    tail = "\n".join(record.stderr_lines[-TAIL_LINES:])[-_TAIL_CHARS:]
+    home = os.path.expanduser("~")  # noqa: PTH111  (Path.home() raises where there is none)
+    tail = hide_home("\n".join(record.stderr_lines[-TAIL_LINES:]), home)[-_TAIL_CHARS:]
     ending = record.ending
     return {
         "status": failure.status,
         "error_kind": failure.kind,
-        "error_message": failure.message,
+        "error_message": hide_home(failure.message, home),
         "exit_code": ending.exit_code if ending else None,
         "exit_signal": ending.exit_signal if ending else None,
         "stderr_tail": tail or None,
@@ -340,4 +361,6 @@ def _utc(time_ns: int | None) -> datetime | None:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < _MAX_TPS else None  # neither nan nor inf is less

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from llamasweep.engines.llama_bench_errors import Failure, explain
 from llamasweep.engines.llama_bench_output import parse_row
 from llamasweep.run.group_log import GroupRecord
@@ -22,7 +24,10 @@ def find_failure(record: GroupRecord, n_rows: int, n_cells: int) -> Failure | No
         return Failure(status="failed", kind="garbage_output", message=message)
     if n_rows >= n_cells:
         return None
-    return _by_ending(record) or _too_few_rows(record, n_rows, n_cells)
+    failure = _by_ending(record) or _too_few_rows(record, n_rows, n_cells)
+    if n_rows > 0 and failure.reach == "load":  # fit_target loads the model anew for every test
+        return replace(failure, reach="cell")
+    return failure
 
 
 def _by_ending(record: GroupRecord) -> Failure | None:

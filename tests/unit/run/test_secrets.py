@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from llamasweep.run.secrets import hide_home, hide_in_argv, hide_in_environment
+
+HOME = "/home/alice"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["HF_TOKEN", "hf_token", "MY_SECRET", "PASSWORD", "GH_PASSWD", "AWS_ACCESS_KEY_ID", "OPENAI_API_KEY", "APIKEY",
+     "AUTHORIZATION", "X_BEARER", "SOME_CREDENTIALS"],
+)  # fmt: skip
+def test_a_variable_named_like_a_secret_is_hidden(name: str) -> None:
+    assert hide_in_environment([(name, "s3cret")]) == {name: "(hidden)"}
+
+
+def test_other_variables_are_shown_without_the_home_folder() -> None:
+    pairs = [("OMP_NUM_THREADS", "2"), ("LD_LIBRARY_PATH", f"{HOME}/lib:/usr/lib:{HOME}")]
+    assert hide_in_environment(pairs, HOME) == {
+        "OMP_NUM_THREADS": "2",
+        "LD_LIBRARY_PATH": "~/lib:/usr/lib:~",
+    }
+
+
+@pytest.mark.parametrize("flag", ["-hft", "--hf-token", "--api-key", "--token"])
+def test_the_word_after_a_token_flag_is_hidden(flag: str) -> None:
+    assert hide_in_argv(["bench", flag, "s3cret", "-p", "512"], HOME) == [
+        "bench",
+        flag,
+        "(hidden)",
+        "-p",
+        "512",
+    ]
+    assert hide_in_argv([f"{flag}=s3cret"], HOME) == [f"{flag}=(hidden)"]
+
+
+def test_a_token_that_looks_like_a_flag_does_not_unhide_the_next_word() -> None:
+    assert hide_in_argv(["--token", "--token", "-p"], HOME) == ["--token", "(hidden)", "-p"]
+
+
+def test_a_token_flag_at_the_end_hides_nothing() -> None:
+    assert hide_in_argv(["-hft"], HOME) == ["-hft"]
+
+
+def test_an_assignment_to_a_secret_name_is_hidden() -> None:
+    assert hide_in_argv(["env", "HF_TOKEN=s3cret", "N=1"], None) == [
+        "env",
+        "HF_TOKEN=(hidden)",
+        "N=1",
+    ]
+
+
+def test_a_word_that_only_speaks_of_tokens_is_shown() -> None:
+    words = ["-m", "/models/token embd=1.gguf", "-ot", "token_embd.weight=CPU"]
+    assert hide_in_argv(words, HOME) == words
+
+
+def test_a_login_in_an_address_is_hidden() -> None:
+    shown = hide_in_argv(["--rpc", "https://bob:s3cret@host:1/x@y"], None)
+    assert shown == ["--rpc", "https://(hidden)@host:1/x@y"]
+    assert hide_in_environment([("http_proxy", "http://bob:s3cret@host")]) == {
+        "http_proxy": "http://(hidden)@host"
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (HOME, "~"),
+        (f"{HOME}/m.gguf", "~/m.gguf"),
+        (f"--grammar={HOME}/g", "--grammar=~/g"),
+        (f"error: failed to load model '{HOME}/m.gguf'", "error: failed to load model '~/m.gguf'"),
+        (f"a {HOME}/x and {HOME}/y", "a ~/x and ~/y"),
+        ("/home/alicent/m.gguf", "/home/alicent/m.gguf"),
+        ("/mnt/home/alice/m.gguf", "/mnt/home/alice/m.gguf"),
+        (f"{HOME}.bak", f"{HOME}.bak"),
+        ("", ""),
+    ],
+)
+def test_the_home_folder_is_written_short(text: str, shown: str) -> None:
+    assert hide_home(text, HOME) == shown
+    assert hide_home(text, HOME + "/") == shown
+
+
+@pytest.mark.parametrize("home", [None, "", "/"])
+def test_without_a_home_folder_nothing_changes(home: str | None) -> None:
+    assert hide_home("/home/alice/m.gguf", home) == "/home/alice/m.gguf"
+    assert hide_in_argv(["/a"], home) == ["/a"]
