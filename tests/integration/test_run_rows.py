@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -211,3 +213,24 @@ def test_rows_are_measured_in_the_order_of_the_engines_own_loops(
     )
     finished = [r.finished_at for r in rows]
     assert all(a is not None and b is not None and a <= b for a, b in pairwise(finished))
+
+
+def test_a_busy_machine_is_refused_only_when_asked(
+    desk: Desk, tmp_path: Path, fake_build: Callable[..., Path]
+) -> None:
+    model = write_model(tmp_path / "m.gguf")
+    sweep = _simple(desk, model, fake_build(), "repetitions: 1\n")
+    burners = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(os.cpu_count() or 1)
+    ]
+    try:
+        refused = desk.run(sweep, "--only-if-quiet")
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+    assert refused.code == 6
+    assert "not quiet" in refused.stderr
+    assert not (desk.folder / "results").exists() or not list((desk.folder / "results").iterdir())

@@ -54,6 +54,9 @@ def sweep_options(function: Any) -> Any:
 @click.option("--dry-run", is_flag=True, help="Only show the plan.")
 @click.option("--strict", is_flag=True, help="Exit code 1 for unsupported cells too.")
 @click.option(
+    "--only-if-quiet", is_flag=True, help="Do not start while other programs keep the machine busy."
+)
+@click.option(
     "--get-engine",
     is_flag=True,
     help="Install llama.cpp first if no llama-bench is here (downloads its source).",
@@ -101,6 +104,7 @@ def command(**given: Any) -> None:
         wishes=wishes,
         fresh=given["fresh"],
         retry_failed=given["retry_failed"],
+        only_if_quiet=given["only_if_quiet"],
         max_time_s=parse_seconds(given["max_time"]) if given["max_time"] else None,
     )
     summary = _run_watched(spec, options, run_sweep, is_plain=given["plain"])

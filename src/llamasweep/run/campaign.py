@@ -18,7 +18,7 @@ from typing import Any
 
 from llamasweep.builds.registry import Registry
 from llamasweep.engines.llama_bench import tell_what_cannot_be_said
-from llamasweep.errors import StoreError
+from llamasweep.errors import MachineError, StoreError
 from llamasweep.machine.awake import keep_awake
 from llamasweep.machine.bandwidth import measure_quickly
 from llamasweep.machine.facts import MachineFacts, read_facts
@@ -46,12 +46,16 @@ _HISTORY_RUNS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOptions:
-    """How to run. max_time_s: on top of the sweep's own, None = no limit. retry_failed: try failed cells again."""
+    """How to run. max_time_s: on top of the sweep's own, None = no limit. retry_failed: try failed cells again.
+
+    only_if_quiet: refuse to start on a machine that is busy with other things.
+    """
 
     results_root: Path
     wishes: Wishes = field(default_factory=Wishes)
     fresh: bool = False
     retry_failed: bool = False
+    only_if_quiet: bool = False
     max_time_s: float | None = None
 
 
@@ -77,6 +81,11 @@ def run_sweep(
             on_synth=on_synth,
         )
         quiet = check(facts)
+        if options.only_if_quiet and not quiet.is_quiet:
+            raise MachineError(
+                f"the machine is not quiet: {'; '.join(quiet.findings)}",
+                hint="Close what keeps it busy, or measure all the same without --only-if-quiet.",
+            )
         session, noticed = open_session(
             options.results_root,
             sweep_name=spec.name,
