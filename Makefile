@@ -43,7 +43,7 @@ test: $(DEV) ## all tests that need no engine and no network
 
 # The builds that the tests with real programs use, and what they need besides llama-bench. Kept in the user's cache.
 engines: $(DEV)
-	@$(BIN)/llamasweep builds install 11434 --with llama-quantize
+	@$(BIN)/llamasweep builds install 11434 --with llama-quantize,llama-server
 	@$(BIN)/llamasweep builds install 10488 --with llama-server
 
 test-e2e: engines ## tests with the real llama.cpp (two builds, some minutes each the first time)

@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 from tests.fakes.builds import write_build
 
-from llamasweep.sweep.subjects import Build
-
 _FIXED_ENVIRONMENT = {
     "COLUMNS": "100",
     "LINES": "40",
@@ -117,22 +115,6 @@ def guarded(
     _Guard.blocks_engines, _Guard.blocks_network = not has_engine, not (has_network or has_engine)
     yield
     _Guard.blocks_engines = _Guard.blocks_network = False
-
-
-@pytest.fixture(scope="session")
-def real_build() -> Callable[[int], Build]:
-    """For tests marked needs_llama: `real_build(11434)` -> the installed build of that number."""
-
-    def find(number: int) -> Build:
-        from llamasweep.builds.registry import Registry
-        from llamasweep.errors import LlamasweepError
-
-        try:
-            return Registry().get(str(number))
-        except LlamasweepError as problem:
-            pytest.fail(f"{problem.message}: run `make engines`")
-
-    return find
 
 
 @pytest.fixture
