@@ -12,10 +12,12 @@ import click
 from llamasweep.cli.run import make_wishes, sweep_options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from llamasweep.run.prepare import Prepared, Wishes
-    from llamasweep.sweep.cell import Group
+    from llamasweep.sweep.cell import Block, Group
     from llamasweep.sweep.spec import SweepSpec
-    from llamasweep.sweep.subjects import Model
+    from llamasweep.sweep.subjects import Build, Model
 
 _SHOWN_GROUPS = 12
 _JSON_GROUPS = 10_000
@@ -154,11 +156,20 @@ def _print(prepared: Prepared) -> None:
         ("Cannot be measured", plan.unsupported),
         ("Cannot be read", plan.unreadable),
     ):
-        for build, model, block, reason in items:
-            where = f"{short(model.source.label)} on {short(build.label)}"
-            click.echo(f"{title}: {block.n_cells} cells of {where}: {short(reason, 200)}")
+        for (build, model, reason), n_cells in _by_reason(items).items():
+            where = f"{short(model)} on {short(build)}"
+            click.echo(f"{title}: {n_cells} cells of {where}: {short(reason, 200)}")
     for warning in plan.warnings:
         click.echo(f"Warning: {short(warning, 300)}")
+
+
+def _by_reason(items: Iterable[tuple[Build, Model, Block, str]]) -> dict[tuple[str, str, str], int]:
+    """(build, model, reason) -> cells."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for build, model, block, reason in items:
+        key = (build.label, model.source.label, reason)
+        counts[key] = counts.get(key, 0) + block.n_cells
+    return counts
 
 
 def _group_line(group: Group) -> str:

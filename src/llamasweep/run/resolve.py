@@ -73,21 +73,21 @@ def model_sources(spec: SweepSpec) -> list[ModelSource]:
                 label = source.label if source.quant_asked else f"{source.label} {quant}"
                 found.append(replace(source, quant_asked=quant, label=label))
             else:
-                is_pattern = entry.glob is not None
-                found += [
-                    replace(source, path=p)
-                    for p in _paths(source.path or "", is_pattern=is_pattern)
-                ]
+                found += _of_files(source, is_pattern=entry.glob is not None)
     return labelled(list(dict.fromkeys(found)))
 
 
-def _paths(written: str, *, is_pattern: bool) -> list[str]:
+def _of_files(source: ModelSource, *, is_pattern: bool) -> list[ModelSource]:
+    """A pattern that matches nothing stays one source under its own words; its problem will say so."""
+    written = source.path or ""
     expanded = _expand(written)
     if not is_pattern:
-        return [expanded]
+        return [replace(source, path=expanded)]
     matches = sorted(glob.glob(expanded, recursive=True))[:MAX_GLOB_FILES]  # noqa: PTH207  (an absolute pattern)
     models = [m for m in matches if Path(m).is_file() and _is_model_name(Path(m).name)]
-    return models or [expanded]  # nothing there: one source whose problem says so
+    if not models:
+        return [replace(source, path=expanded, label=source.label or written)]
+    return [replace(source, path=path) for path in models]
 
 
 def _is_model_name(name: str) -> bool:
