@@ -156,8 +156,8 @@ def _print(prepared: Prepared) -> None:
         ("Cannot be measured", plan.unsupported),
         ("Cannot be read", plan.unreadable),
     ):
-        for (build, model, reason), n_cells in _by_reason(items).items():
-            where = f"{short(model)} on {short(build)}"
+        for (build_label, model_label, reason), n_cells in _by_reason(items).items():
+            where = f"{short(model_label)} on {short(build_label)}"
             click.echo(f"{title}: {n_cells} cells of {where}: {short(reason, 200)}")
     for warning in plan.warnings:
         click.echo(f"Warning: {short(warning, 300)}")
