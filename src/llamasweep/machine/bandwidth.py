@@ -1,30 +1,29 @@
-"""How fast this machine reads its RAM, measured in a second or two with nothing but libc.
+"""How fast this machine reads its RAM just now, in about two seconds.
 
-`memchr` looks for a byte that is not there, over memory far larger than the caches, one slice per
-physical core. ctypes releases the interpreter lock, so the threads scale; against a C kernel with
-vector loads the result was 1.00 to 1.01. Pages are written before, or all of them would be the
-kernel's one page of zeros, and the caches would be measured.
+How much memory must be read so that caches do not answer, and what best and median of the rounds
+say. The reading itself is in `readers`; a whole curve over threads and pages is in `memory_curve`.
 """
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import statistics
-import sys
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from llamasweep.machine.facts import MachineFacts, read_facts
+from llamasweep.machine.readers import Pages, Readers, Scanner, choose_scanner
+from llamasweep.machine.words import thread_words
 
 MIN_BUFFER_BYTES = 256 * 2**20
-MAX_BUFFER_BYTES = 2**30
-MIN_ROUNDS = 10
-ROUND_S = 0.03
-"""Aim for one round: long against the start of threads, short enough for ten rounds."""
+QUICK_BUFFER_BYTES = 2**30
+"""Enough against ordinary caches, and written in a fraction of a second."""
+
+CACHE_FACTOR = 4
+LEAST_CACHE_FACTOR = 2
+"""Memory read in a circle: at twice the cache the least recently used rule keeps nothing of use."""
+
+QUICK_ROUNDS = 10
+QUICK_ROUND_S = 0.05
 
 NOISY_BELOW = 0.75
 """median / best below this means that something else used the memory."""
@@ -35,7 +34,8 @@ class Bandwidth:
     """Read bandwidth of the RAM.
 
     best_bytes_per_s: of all rounds, what the memory can do. median_bytes_per_s: what it did.
-    n_threads: that read. buffer_bytes: of all slices together.
+    n_threads: that read. buffer_bytes: of all slices together. pages: as asked for; huge_fraction:
+    share that lay on huge pages, None where the system does not tell.
     """
 
     best_bytes_per_s: float
@@ -44,6 +44,8 @@ class Bandwidth:
     buffer_bytes: int
     n_rounds: int
     method: str = "memchr"
+    pages: Pages = "huge"
+    huge_fraction: float | None = None
 
     @property
     def is_noisy(self) -> bool:
@@ -59,140 +61,77 @@ def measure_quickly(
     buffer_bytes: int | None = None,
     on_reason: Callable[[str], None] | None = None,
 ) -> Bandwidth | None:
-    """Read bandwidth with all cores that this process may use. None where it cannot be measured.
+    """Read bandwidth with the cores that this process may use. None where it cannot be measured.
 
-    seconds: of measuring; writing the memory first takes about as long again. n_threads and
-    buffer_bytes: by default one thread per allowed core, and four times the last-level cache
-    within 256 MiB to 1 GiB and a quarter of the free RAM. on_reason: told why there is None.
+    seconds: of reading at most; writing the memory first takes half a second to a second on a quiet
+    machine, and longer on a busy one. n_threads and buffer_bytes: by default one thread per allowed
+    core, and what `buffer_for` says. on_reason: told why there is None.
     """
     tell = on_reason or (lambda _: None)
     facts = read_facts() if facts is None else facts
-    threads = n_threads or facts.n_cores_allowed or facts.n_cpus_allowed or 1
-    size = buffer_bytes or _buffer_bytes(facts)
+    size = buffer_bytes or buffer_for(facts, is_quick=True, on_reason=tell)
     if size is None:
-        tell(f"less than {4 * MIN_BUFFER_BYTES // 2**20} MiB of RAM are free")
         return None
-    scan = _load_memchr()
-    if scan is None:
-        tell("the C library has no memchr that can be called")
+    scanner = choose_scanner()
+    if scanner is None:
+        tell("neither the C library's memchr nor NumPy can be called")
         return None
-    slice_bytes = max(mmap.PAGESIZE, size // threads // mmap.PAGESIZE * mmap.PAGESIZE)
-    readers = _Readers(threads, slice_bytes, scan)
     try:
-        rates = readers.measure(seconds)
-    except (MemoryError, OSError, threading.BrokenBarrierError) as problem:
+        return measure_once(
+            scanner,
+            n_threads=n_threads or thread_words(facts)["physical"],
+            buffer_bytes=size,
+            round_s=min(QUICK_ROUND_S, seconds / QUICK_ROUNDS),
+            limit_s=seconds,
+        )
+    except (MemoryError, OSError) as problem:
         tell(f"no memory to read could be had: {problem or type(problem).__name__}")
         return None
-    finally:
-        readers.close()
+
+
+def measure_once(
+    scanner: Scanner,
+    *,
+    n_threads: int,
+    buffer_bytes: int,
+    pages: Pages = "huge",
+    n_rounds: int = QUICK_ROUNDS,
+    round_s: float = QUICK_ROUND_S,
+    limit_s: float = 1.0,
+) -> Bandwidth:
+    """One setting, with memory of its own. Raises MemoryError or OSError where that cannot be had."""
+    readers = Readers(scanner, n_threads=n_threads, buffer_bytes=buffer_bytes, pages=pages)
+    with readers:
+        reading = readers.measure(n_rounds=n_rounds, round_s=round_s, limit_s=limit_s)
     return Bandwidth(
-        best_bytes_per_s=max(rates),
-        median_bytes_per_s=statistics.median(rates),
-        n_threads=threads,
-        buffer_bytes=slice_bytes * threads,
-        n_rounds=len(rates),
+        best_bytes_per_s=max(reading.rates),
+        median_bytes_per_s=statistics.median(reading.rates),
+        n_threads=n_threads,
+        buffer_bytes=readers.buffer_bytes,
+        n_rounds=len(reading.rates),
+        method=scanner.name,
+        pages=pages,
+        huge_fraction=reading.huge_fraction,
     )
 
 
-def _buffer_bytes(facts: MachineFacts) -> int | None:
+def buffer_for(
+    facts: MachineFacts, *, is_quick: bool, on_reason: Callable[[str], None]
+) -> int | None:
+    """Bytes to read in each pass: four times the last-level cache and at least 256 MiB.
+
+    Quickly: at most 1 GiB as long as that is twice the cache. Never more than a quarter of the
+    free RAM; None, with the reason told, where that is not enough.
+    """
     import psutil  # noqa: PLC0415  (heavy, and only measuring needs it)
 
-    free_bytes = psutil.virtual_memory().available
-    wanted = max(MIN_BUFFER_BYTES, 4 * (facts.last_level_cache_bytes or 0))
-    size = min(wanted, MAX_BUFFER_BYTES, free_bytes // 4)
-    return size if size >= MIN_BUFFER_BYTES else None
-
-
-def _load_memchr() -> Any:
-    """libc's memchr with its types set, None where there is none."""
-    try:
-        library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
-        function = library.memchr
-    except (OSError, AttributeError):
+    cache_bytes = facts.last_level_cache_bytes or 0
+    least = max(MIN_BUFFER_BYTES, LEAST_CACHE_FACTOR * cache_bytes)
+    wanted = max(MIN_BUFFER_BYTES, CACHE_FACTOR * cache_bytes)
+    if is_quick:
+        wanted = min(wanted, max(QUICK_BUFFER_BYTES, least))
+    size = min(wanted, psutil.virtual_memory().available // 4)
+    if size < least:
+        on_reason(f"less than {4 * least // 2**20} MiB of RAM are free")
         return None
-    function.restype = ctypes.c_void_p
-    function.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
-    return function
-
-
-class _Readers:
-    """Threads that each write a slice of memory once and then read it as often as told."""
-
-    def __init__(self, n_threads: int, slice_bytes: int, scan: Any) -> None:
-        self._scan = scan
-        self._slice_bytes = slice_bytes
-        self._n_passes = 1
-        self._is_over = False
-        self._problem: BaseException | None = None
-        self._barrier = threading.Barrier(n_threads + 1, timeout=60)
-        self._threads = [
-            threading.Thread(target=self._work, name=f"bandwidth-{i}", daemon=True)
-            for i in range(n_threads)
-        ]
-
-    def measure(self, seconds: float) -> list[float]:
-        """Bytes per second of each round: MIN_ROUNDS of them or three times `seconds`."""
-        for thread in self._threads:
-            thread.start()
-        self._wait()  # all slices are written
-        first_s = self._round()
-        self._n_passes = max(1, round(ROUND_S / first_s))
-        n_bytes = self._slice_bytes * len(self._threads) * self._n_passes
-        rates: list[float] = []
-        start_ns = time.monotonic_ns()
-        passed_s = 0.0
-        while passed_s < (seconds if len(rates) >= MIN_ROUNDS else 3 * seconds) or not rates:
-            rates.append(n_bytes / self._round())
-            passed_s = (time.monotonic_ns() - start_ns) / 1e9
-        return rates
-
-    def close(self) -> None:
-        """End the threads, whatever state they are in."""
-        self._is_over = True
-        self._barrier.abort()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join()
-
-    def _wait(self) -> None:
-        try:
-            self._barrier.wait()
-        except threading.BrokenBarrierError:
-            if self._problem is not None:
-                raise MemoryError(str(self._problem)) from self._problem
-            raise
-
-    def _round(self) -> float:
-        """Seconds from the common start to the last thread's end."""
-        self._wait()
-        start_ns = time.perf_counter_ns()
-        self._wait()
-        return max(1, time.perf_counter_ns() - start_ns) / 1e9
-
-    def _work(self) -> None:
-        try:
-            self._read_slices()
-        except threading.BrokenBarrierError:
-            return
-        except (MemoryError, OSError, ValueError) as problem:
-            self._problem = problem
-            self._barrier.abort()
-
-    def _read_slices(self) -> None:
-        # Each thread makes and writes its own slice, so that it lies on the thread's memory node.
-        with mmap.mmap(-1, self._slice_bytes) as memory:
-            if hasattr(mmap, "MADV_HUGEPAGE"):
-                memory.madvise(mmap.MADV_HUGEPAGE)
-            anchor = ctypes.c_char.from_buffer(memory)
-            try:
-                address = ctypes.addressof(anchor)
-                ctypes.memset(address, 0, self._slice_bytes)
-                self._barrier.wait()
-                while not self._is_over:
-                    self._barrier.wait()
-                    for _ in range(self._n_passes):
-                        if self._scan(address, 1, self._slice_bytes) is not None:
-                            raise ValueError("memchr found a byte that is not there")
-                    self._barrier.wait()
-            finally:
-                del anchor  # the mapping cannot be closed while something points into it
+    return size

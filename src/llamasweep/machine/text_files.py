@@ -22,3 +22,13 @@ def read_int(path: Path, base: int = 10) -> int | None:
         return int(read_text(path), base)
     except ValueError:
         return None
+
+
+def read_fields(path: str) -> dict[str, int]:
+    """`Name:   12 kB` lines of the file as bytes, {} where there is none."""
+    fields: dict[str, int] = {}
+    for line in read_text(Path(path)).splitlines():
+        words = line.split()
+        if len(words) == 3 and words[2] == "kB" and words[1].isdigit():
+            fields[words[0].rstrip(":")] = int(words[1]) * 1024
+    return fields
