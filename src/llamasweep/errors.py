@@ -71,6 +71,10 @@ class ModelFileError(LlamasweepError):
     """A model file cannot be read or is not what it claims to be."""
 
 
+class NotModelledError(LlamasweepError):
+    """The arithmetic of ceilings does not cover this architecture or setting; nothing is guessed instead."""
+
+
 class ModelSynthError(LlamasweepError):
     """A model cannot be generated (unknown shape, type that cannot be written, no room)."""
 
@@ -102,7 +106,7 @@ class StoreError(LlamasweepError):
 
 
 class MachineError(LlamasweepError):
-    """The machine is not in a state in which measuring makes sense (`--strict` only)."""
+    """The machine is not in a state in which measuring makes sense (`--only-if-quiet`)."""
 
     exit_code = EXIT_MACHINE
 
