@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import signal
-import threading
 import time
 from types import FrameType
 from typing import Any
@@ -27,7 +27,8 @@ class StopSignals:
         self.n_signals = 0
         self._inbox: queue.SimpleQueue[Item] | None = None
         self._before: dict[int, Any] = {}
-        self._event = threading.Event()
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """Not a threading.Event: only a SimpleQueue may be used in a signal handler whatever it interrupts."""
 
     @property
     def is_asked(self) -> bool:
@@ -56,12 +57,13 @@ class StopSignals:
         """Sleep, but not through a signal or the deadline."""
         if self.deadline_s is not None:
             seconds = min(seconds, self.deadline_s - time.monotonic())
-        if seconds > 0:
-            self._event.wait(seconds)
+        if seconds > 0 and not self.is_asked:
+            with contextlib.suppress(queue.Empty):
+                self._bell.get(timeout=seconds)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self.n_signals += 1
-        self._event.set()
+        self._bell.put(None)
         if self._inbox is not None:
             self._inbox.put(Wake())
 
