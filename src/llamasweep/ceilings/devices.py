@@ -21,6 +21,9 @@ _N_SUGGESTIONS = 3
 _MEMORY_TOLERANCE = 0.10
 """Drivers keep a share for themselves, and error correction costs up to 7 %."""
 
+_SHARES_MEMORY = "shares system memory"
+"""Note of graphics whose memory is whatever is plugged in; their row is of one configuration."""
+
 _SAYS_NOTHING = frozenset(
     {
         *("nvidia", "geforce", "amd", "ati", "radeon", "intel", "apple", "qualcomm", "gpu"),
@@ -53,7 +56,7 @@ class Device:
     """One row of the table. Rates are peaks without sparsity; None is "no figure with a source".
 
     device_class: gpu, soc or "cpu platform" (memory of a kind, no processor). memory_bytes: what
-    makers call GB is 2^30 here, as drivers report it; None where it is whatever is plugged in.
+    makers call GB is 2^30 here, as drivers report it; None where it varies or is not told.
     fp16_tensor_…: of matrix units, with the sum kept in FP16 or in FP32; on NVIDIA's consumer cards
     the second is half. fp16_vector: of the shader units. int8_op_per_s: of matrix units.
     bandwidth_source and tensor_source: of those figures; source: of all others.
@@ -161,6 +164,24 @@ def match_reported(name: str, memory_bytes: int | None) -> Device | None:
     return fits[0] if len(fits) == 1 else None
 
 
+def socs_named_in(text: str) -> tuple[Device, ...]:
+    """The chips with memory of their own whose name stands in a longer text, the longest deciding.
+
+    text: what the system says of processor or board, such as "Raspberry Pi 5 Model B Rev 1.0".
+    Several where a name has variants, () where none is named.
+    """
+    told = f" {' '.join(_word_list(text[:_MAX_NAME_LENGTH]))} "
+    found: dict[int, list[Device]] = {}
+    for device in devices():
+        if device.device_class != "soc" or device.notes == _SHARES_MEMORY:
+            continue
+        names = (device.name.partition("(")[0], *device.aliases)
+        lengths = [len(n) for n in (" ".join(_word_list(x)) for x in names) if f" {n} " in told]
+        if lengths:
+            found.setdefault(max(lengths), []).append(device)
+    return tuple(found[max(found)]) if found else ()
+
+
 def nearest_names(name: str) -> list[str]:
     """Up to three names or aliases of the table that look most like it."""
     asked = " ".join(sorted(_words(name[:_MAX_NAME_LENGTH])))
@@ -194,7 +215,11 @@ def _is_shortened(device: Device, _: str, asked: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _words(name: str) -> frozenset[str]:
+    return frozenset(_word_list(name)) - _SAYS_NOTHING
+
+
+def _word_list(name: str) -> list[str]:
     text = name.casefold()
     for pattern, replacement in _GLUED:
         text = pattern.sub(replacement, text)
-    return frozenset(re.findall(r"[a-z0-9]+", text)) - _SAYS_NOTHING
+    return re.findall(r"[a-z0-9]+", text)

@@ -28,8 +28,9 @@ class MachineFacts:
     n_cpus_allowed: physical cores and logical CPUs that this process may use (affinity). cpu_quota:
     CPUs that the control group grants, None if unlimited. cpu_features: vector and matrix
     extensions. ram_speed_mts: configured speed in megatransfers per second. ram_channels: distinct
-    channels named by the modules' locators. hypervisor: name, "" on bare metal. governor: of the
-    CPU frequency, all that are in use. power_source: mains or battery.
+    channels named by the modules' locators. ram_bus_bits: width of all channels. hypervisor: name,
+    "" on bare metal. governor: of the CPU frequency, all that are in use. power_source: mains or
+    battery.
     """
 
     os: str
@@ -52,6 +53,7 @@ class MachineFacts:
     ram_type: str | None = None
     ram_speed_mts: int | None = None
     ram_channels: int | None = None
+    ram_bus_bits: int | None = None
     hypervisor: str | None = None
     governor: str | None = None
     frequency_driver: str | None = None
@@ -84,13 +86,18 @@ class MachineFacts:
 
     @property
     def spec_ram_bandwidth_bytes_per_s(self) -> float | None:
-        """channels * 8 bytes * transfers per second; None where either is unknown.
+        """bus width / 8 * transfers per second; None where either is unknown.
 
-        A module of DDR5 has two 32-bit sub-channels, which together are the same 8 bytes.
+        The width is 64 bits a channel where it is not told, except for LPDDR, which has narrower
+        ones. A module of DDR5 has two 32-bit sub-channels, which together are the same 64 bits.
         """
-        if self.ram_channels is None or self.ram_speed_mts is None:
+        bits = self.ram_bus_bits
+        is_narrow = (self.ram_type or "").upper().startswith("LPDDR")
+        if bits is None and self.ram_channels is not None and not is_narrow:
+            bits = self.ram_channels * 64
+        if bits is None or self.ram_speed_mts is None:
             return None
-        return self.ram_channels * 8 * self.ram_speed_mts * 1e6
+        return bits / 8 * self.ram_speed_mts * 1e6
 
 
 _FINGERPRINT_FIELDS = (
