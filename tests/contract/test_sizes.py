@@ -17,7 +17,9 @@ LONG_MODULES: dict[str, str] = {}
 """module -> why it is longer."""
 LONG_FUNCTIONS: dict[tuple[str, str], str] = {}
 """(module, function) -> why it is longer."""
-WIDE_FUNCTIONS: dict[tuple[str, str], str] = {}
+WIDE_FUNCTIONS: dict[tuple[str, str], str] = {
+    ("ceilings.cell", "cell_ceiling"): "the axes of a cell, each by the name that its column has",
+}
 """(module, function) -> why it takes more parameters."""
 
 
