@@ -10,13 +10,19 @@ import contextlib
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+import psutil
+
 from llamasweep.cache import cache_root
-from llamasweep.errors import LockedError
+from llamasweep.errors import LockedError, StoreError
 from llamasweep.run.process import end_orphan
+
+_PATIENCE_S = 0.5
+_LOOK_EVERY_S = 0.02
 
 
 def lock_path() -> Path:
@@ -34,9 +40,8 @@ class SweepLock:
         self.orphan_ended = False
 
     def __enter__(self) -> SweepLock:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.open("a+", encoding="utf-8")
-        if not _try_lock(self._file):
+        self._file = self._opened()
+        if not _lock_patiently(self._file):
             owner = _read(self._file)
             self._file.close()
             raise LockedError(
@@ -44,15 +49,21 @@ class SweepLock:
                 f"run {owner.get('run_id', 'unknown')})",
                 hint="Wait for it, or look at it with `llamasweep status`; two sweeps at once would spoil both.",
             )
-        left = _read(self._file).get("engine")
-        if (
-            isinstance(left, dict)
-            and isinstance(left.get("pid"), int)
-            and left.get("started_at_s") is not None
-        ):
-            self.orphan_ended = end_orphan(left["pid"], float(left["started_at_s"]))
+        orphan = _engine_of(_read(self._file))
+        if orphan is not None:
+            self.orphan_ended = end_orphan(*orphan)
         self._write(engine=None)
         return self
+
+    def _opened(self) -> IO[str]:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            return self._path.open("a+", encoding="utf-8", errors="replace")
+        except OSError as problem:
+            raise StoreError(
+                f"cannot write the lock {self._path}: {problem.strerror}",
+                hint="LLAMASWEEP_CACHE names another folder for what llamasweep keeps.",
+            ) from problem
 
     def name_run(self, run_id: str) -> None:
         """From now on the lock names this run."""
@@ -89,11 +100,33 @@ def current_run(path: Path | None = None) -> str | None:
     chosen = path or lock_path()
     if not chosen.exists():
         return None
-    with chosen.open("a+", encoding="utf-8") as file:
+    with chosen.open("a+", encoding="utf-8", errors="replace") as file:
         if _try_lock(file):
             return None  # closing the file lets the lock go
         run_id = _read(file).get("run_id")
     return run_id if isinstance(run_id, str) else None
+
+
+def _lock_patiently(file: IO[str]) -> bool:
+    """Whether the lock is ours now. One that nobody alive has signed is held by somebody who only looks, for a moment."""
+    end_s = time.monotonic() + _PATIENCE_S
+    while not _try_lock(file):
+        pid = _read(file).get("pid")
+        is_owned = isinstance(pid, int) and pid > 0 and psutil.pid_exists(pid)
+        if is_owned or time.monotonic() >= end_s:
+            return False
+        time.sleep(_LOOK_EVERY_S)
+    return True
+
+
+def _engine_of(content: dict[str, Any]) -> tuple[int, float] | None:
+    """(pid, start time) of the engine that a dead owner names, None where it names none that could be."""
+    match content.get("engine"):
+        case {"pid": int(pid), "started_at_s": int(started_at_s) | float(started_at_s)} if (
+            pid > 0 and not isinstance(pid, bool) and not isinstance(started_at_s, bool)
+        ):
+            return pid, float(started_at_s)
+    return None
 
 
 def _read(file: IO[str]) -> dict[str, Any]:
