@@ -11,31 +11,31 @@ import re
 from pathlib import Path
 
 _PLAIN = re.compile(r"/[A-Za-z0-9_./+@=:~ -]*")
-_SHARD = re.compile(r"-\d{5}-of-(\d{5})\.gguf$")
+_SHARD = re.compile(r"-[0-9]{5}-of-([0-9]{5})\.gguf$")
+_CAN_LINK = os.name != "nt"
 
 
 def plain_path(model: Path, folder: Path, name: str) -> str:
-    """The path to give to the engine: the model's own if it is harmless, else a link in `folder`.
+    """The absolute path to give to the engine: the model's own if it is harmless, else a link in `folder`.
 
     name: plain stem for the link. Split models get a link for every shard. Raises OSError where links cannot be made.
     """
-    text = str(model)
-    if os.name == "nt" or _PLAIN.fullmatch(text):
-        return text
+    model = model.absolute()
+    if not _CAN_LINK or _PLAIN.fullmatch(str(model)):
+        return str(model)
     folder.mkdir(parents=True, exist_ok=True)
     match = _SHARD.search(model.name)
     if match is None:
         return str(_link(model, folder / f"{name}.gguf"))
-    stem, count = model.name[: match.start()], int(match[1])
-    links = []
-    for number in range(1, count + 1):
-        tail = f"-{number:05d}-of-{match[1]}.gguf"
-        links.append(_link(model.with_name(stem + tail), folder / (name + tail)))
-    return str(links[0])
+    stem = model.name[: match.start()]
+    for number in range(1, int(match[1]) + 1):
+        shard = f"-{number:05d}-of-{match[1]}.gguf"
+        if (target := model.with_name(stem + shard)).exists():
+            _link(target, folder / (name + shard))
+    return str(folder / (name + match[0]))
 
 
 def _link(target: Path, link: Path) -> Path:
-    if link.is_symlink():
-        link.unlink()
+    link.unlink(missing_ok=True)
     link.symlink_to(target)
     return link
