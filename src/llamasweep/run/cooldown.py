@@ -26,7 +26,7 @@ class Cooler:
     cooldown: Cooldown
     sources: Sequence[Source]
     baseline: dict[tuple[str, str], float] = field(default_factory=dict)
-    _said: bool = False
+    _said: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.baseline = self._device_memory()
@@ -48,15 +48,22 @@ class Cooler:
         return found
 
     def _memory_is_back(self, stop: StopSignals) -> bool:
+        """A look in which a device tells nothing proves nothing; one that never tells again is not accused."""
         if not self.baseline:
             return True
         end_s = time.monotonic() + _MEMORY_WAIT_S
+        seen: dict[tuple[str, str], float] = {}
         while True:
             now = self._device_memory()
-            if all(now.get(d, 0.0) <= before + _SLACK_BYTES for d, before in self.baseline.items()):
+            seen |= now
+            is_back = all(
+                seen.get(device, before) <= before + _SLACK_BYTES
+                for device, before in self.baseline.items()
+            )
+            if is_back and now.keys() >= self.baseline.keys():
                 return True
             if time.monotonic() >= end_s or stop.is_over:
-                return False
+                return is_back
             stop.wait(_LOOK_EVERY_S)
 
     def _cool(self, stop: StopSignals, progress: Progress) -> None:
@@ -81,19 +88,21 @@ class Cooler:
         readings = [r for r in self._read() if r.metric == _TEMPERATURE_METRIC]
         gpu = [r.value for r in readings if r.device.startswith("gpu")]
         cpu = [r.value for r in readings if not r.device.startswith("gpu")]
+        reasons = []
         for name, values, limit in (
             ("GPU", gpu, self.cooldown.until_gpu_below_c),
             ("CPU", cpu, self.cooldown.until_cpu_below_c),
         ):
-            if limit is None:
-                continue
-            if not values:
-                if not self._said:
-                    progress.note(
-                        f"no {name} temperature can be read here; the whole cooldown is waited instead"
-                    )
-                    self._said = True
-                return f"no {name} temperature sensor"
-            if max(values) >= limit:
-                return f"{name} at {max(values):.0f} °C, waiting for {limit:.0f} °C"
-        return None
+            if limit is not None and not values:
+                reasons.append(f"no {name} temperature sensor")
+                self._say_missing(name, progress)
+            elif limit is not None and max(values) >= limit:
+                reasons.append(f"{name} at {max(values):.0f} °C, waiting for {limit:.0f} °C")
+        return "; ".join(reasons) or None
+
+    def _say_missing(self, name: str, progress: Progress) -> None:
+        if name not in self._said:
+            self._said.add(name)
+            progress.note(
+                f"no {name} temperature can be read here; the whole cooldown is waited instead"
+            )
