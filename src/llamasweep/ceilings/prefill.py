@@ -19,7 +19,13 @@ from llamasweep.ceilings.flop import (
     matrix_flop,
 )
 from llamasweep.ceilings.kv_cache import ContextSettings, context_memory
-from llamasweep.ceilings.traffic import ROUTING, UNIFORM_ROUTING, expected_experts, weight_traffic
+from llamasweep.ceilings.traffic import (
+    ROUTING,
+    UNIFORM_ROUTING,
+    expected_experts,
+    routed_weights,
+    weight_traffic,
+)
 from llamasweep.gguf.facts import ModelFacts
 
 MAX_PASSES = 100_000
@@ -176,6 +182,8 @@ class _Work:
         self._facts = facts
         self._traffic = weight_traffic(facts)
         self._architecture = read_architecture(facts)
+        last = self._architecture.n_run - 1
+        self._chosen_by_all = routed_weights(u for u in self._traffic.uses if u.layer != last)
         memory = context_memory(facts, settings)
         self._state_bytes = 2.0 * memory.state_bytes_per_sequence
         self._full_bytes = self._window_bytes = 0
@@ -199,12 +207,12 @@ class _Work:
         return n_bytes + self._state_bytes
 
     def extra_bytes(self, one: _Pass) -> float:
-        """Experts that uniform routing would read beyond the fewest."""
+        """Experts that uniform routing would read beyond the fewest; in the last block one token chooses."""
         return sum(
             r.n_bytes
             / r.n_expert
             * (expected_experts(r.n_expert, r.n_expert_used, one.n_tokens) - r.n_expert_used)
-            for r in self._traffic.routed
+            for r in self._chosen_by_all
         )
 
     def flop(self, one: _Pass) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -172,7 +173,7 @@ def weight_traffic(facts: ModelFacts) -> WeightTraffic:
         ),
         dense_bytes=sum(u.tensor.n_bytes for u in uses if u.use in ("all", "head_and_row")),
         row_bytes=sum(u.row_bytes for u in uses if u.use in ("row", "head_and_row")),
-        routed=_routed(uses),
+        routed=routed_weights(uses),
         matrix_params=sum(u.matrix_params for u in uses),
         head_bytes=sum(u.tensor.n_bytes for u in heads),
         head_params=sum(u.matrix_params for u in heads),
@@ -263,7 +264,8 @@ def _use(
     return TensorUse(tensor=tensor, layer=index, use="all")
 
 
-def _routed(uses: tuple[TensorUse, ...]) -> tuple[RoutedWeights, ...]:
+def routed_weights(uses: Iterable[TensorUse]) -> tuple[RoutedWeights, ...]:
+    """The expert tensors among them, gathered by how their layers choose."""
     sums: dict[tuple[int, int], int] = {}
     for use in uses:
         if use.use == "experts":

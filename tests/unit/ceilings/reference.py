@@ -10,6 +10,7 @@ from tests.unit.gguf.headers import GOLDEN, golden_models
 
 from llamasweep.gguf.facts import ModelFacts, TensorInfo, facts_from
 from llamasweep.gguf.ggml_types import tensor_bytes
+from llamasweep.gguf.shapes import planned_metadata, planned_tensors
 
 
 def facts_of(
@@ -30,6 +31,19 @@ def facts_of(
 def reference_models() -> dict[str, ModelFacts]:
     """Name -> facts of the thirty reference models."""
     return {name: facts_of(*model) for name, model in golden_models().items()}
+
+
+@cache
+def quantised(shape: str, quant: str) -> ModelFacts:
+    """A reference shape in another quantisation."""
+    return facts_from(
+        {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in planned_metadata(shape, quant).items()
+        },
+        planned_tensors(shape, quant),
+        array_lengths={},
+    )
 
 
 def rows(file: str) -> list[dict[str, str]]:
