@@ -7,6 +7,7 @@ unless it is to be tried again.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -39,8 +40,8 @@ class Session:
         """Take note of rows that are there now."""
         for a in attempts:
             key = (a.cell_id, a.build_hash, a.round_index)
-            tries = self.done.get(key, ("", 0))[1]
-            self.done[key] = (a.status, max(tries, a.attempt_index + 1))
+            if a.attempt_index + 1 >= self.n_tries(key):
+                self.done[key] = (a.status, a.attempt_index + 1)
             if a.status == "ok" and a.started_at is not None and a.finished_at is not None:
                 seconds = (a.finished_at - a.started_at).total_seconds()
                 self.longest_s[a.cell_id] = max(seconds, self.longest_s.get(a.cell_id, 0.0))
@@ -91,7 +92,7 @@ def open_session(
     info = store.read_info()
     session = Session(store=store, info=info, is_resumed=True)
     notes = _changes(info, first_info)
-    session.n_groups_logged = len(log_ids(store.logs_dir))
+    session.n_groups_logged = _last_log_number({*log_ids(store.logs_dir), *store.part_ids()})
     session.learn(store.attempts())
     notes += _complete_from_logs(session)
     session.update(**{k: v for k, v in first_info.items() if k in _REFRESHED}, finished_at=None)
@@ -99,6 +100,12 @@ def open_session(
 
 
 _REFRESHED = ("sweep_resolved", "machine", "builds", "models", "n_cells_planned", "versions")
+
+
+def _last_log_number(ids: Iterable[str]) -> int:
+    """The highest number that a log or its rows carry, so that none is used again even where logs were deleted."""
+    numbers = (re.match(r"[0-9]{5,9}(?=-)", name) for name in ids)
+    return max((int(number[0]) for number in numbers if number), default=0)
 
 
 def _newest_run(root: Path, sweep_name: str) -> Path | None:
@@ -135,12 +142,15 @@ def _complete_from_logs(session: Session) -> list[str]:
     notes = []
     for log_id in log_ids(session.store.logs_dir):
         if log_id in written:
+            tidy(session.store.logs_dir, log_id)  # for a kill between the two
             continue
         record = read_group_log(session.store.logs_dir, log_id)
-        if record is None:
+        try:
+            found = None if record is None else assemble(record)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            notes.append(f"the log of {log_id} cannot be understood; its cells are measured again")
             continue
-        found = assemble(record)
-        if not found.attempts:
+        if record is None or found is None or not found.attempts:
             continue
         session.commit(record, found)
         session.learn(found.attempts)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from llamasweep.engines.llama_bench_output import parse_row
+from llamasweep.results.records import Attempt
 from llamasweep.run.group_log import GroupRecord, log_ids, read_group_log
 from llamasweep.run.lock import current_run
 from llamasweep.store.parquet import RunStore
@@ -15,13 +20,11 @@ def read_standing(run_dir: Path) -> dict[str, Any]:
     """Plain values for people and scripts. Raises StoreError where the folder is no run."""
     store = RunStore.open(run_dir)
     info = store.read_info()
-    counts: dict[str, int] = {}
-    for attempt in store.attempts():
-        counts[attempt.status] = counts.get(attempt.status, 0) + 1
+    counts = _counts(store.attempts())
     record = _open_group(store)
     n_in_log = 0
     if record is not None:
-        n_in_log = sum(line.startswith(b"{") for line in record.stdout_lines)
+        n_in_log = sum(parse_row(line) is not None for line in record.stdout_lines)
     return {
         "run_id": info.run_id,
         "sweep": info.sweep_name,
@@ -34,6 +37,16 @@ def read_standing(run_dir: Path) -> dict[str, Any]:
         "current": _current(record),
         "last_sign_at": _last_sign(store.run_dir),
     }
+
+
+def _counts(attempts: Iterable[Attempt]) -> dict[str, int]:
+    """Status -> questions; of one that was tried again the last try counts."""
+    last: dict[tuple[str, str | None, int], Attempt] = {}
+    for a in attempts:
+        key = (a.cell_id, a.build_hash, a.round_index)
+        if key not in last or a.attempt_index >= last[key].attempt_index:
+            last[key] = a
+    return dict(Counter(a.status for a in last.values()))
 
 
 def _open_group(store: RunStore) -> GroupRecord | None:
@@ -60,5 +73,9 @@ def _current(record: GroupRecord | None) -> str | None:
 
 def _last_sign(run_dir: Path) -> str | None:
     """When anything in the folder was written last, UTC."""
-    times = [p.stat().st_mtime for p in run_dir.rglob("*") if p.is_file()]
+    times = []
+    for path in run_dir.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # the runner renames meanwhile
+            if path.is_file():
+                times.append(path.stat().st_mtime)
     return datetime.fromtimestamp(max(times), tz=UTC).isoformat() if times else None
