@@ -74,7 +74,9 @@ def test_small_physical_batches_are_bound_by_memory(row: dict[str, str]) -> None
     measured = float(row["measured_tps_llama8B_Q4_0_pp512_PR7676"])
     assert ceiling.ceiling_tps > measured
     table = float(row["ceiling_tps_fp16"])
-    assert table * 0.985 <= ceiling.ceiling_tps <= table * 1.14, "attention is in ours, not in the table"
+    assert table * 0.985 <= ceiling.ceiling_tps <= table * 1.14, (
+        "attention is in ours, not in the table"
+    )
     read_s = float(row["t_weights_ms_1008GBps"])
     compute_s = float(row["t_compute_ms_165.2TF_fp16_fp32acc"])
     assert ceiling.bound == ("memory" if read_s > compute_s else "compute")
