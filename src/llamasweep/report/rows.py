@@ -237,7 +237,7 @@ def _pencil(attempt: Attempt, column: str) -> Measured:
     reason = attempt.reasons.get(column) or attempt.reasons.get("pencil_ceiling_tps")
     if reason is None and attempt.test_kind != "tg":
         reason = f"the pencil ceiling is for generation, not for {attempt.test_kind}"
-    elif reason is None and attempt.pencil_bandwidth_bytes_per_s is None:
+    elif reason is None and attempt.ceiling_bandwidth_bytes_per_s is None:
         reason = "the memory bandwidth is not known"
     return Measured(value=None, reason=reason or NO_REASON)
 

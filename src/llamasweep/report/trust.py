@@ -99,9 +99,9 @@ def _doubts(rows: Sequence[Row]) -> tuple[Doubt, ...]:
 def _calibration(rows: Sequence[Row]) -> tuple[str, ...]:
     tg = [row.attempt for row in rows if row.kind == "tg" and row.rates is not None]
     found = Counter(
-        (attempt.pencil_bandwidth_bytes_per_s, attempt.pencil_bandwidth_source)
+        (attempt.ceiling_bandwidth_bytes_per_s, attempt.ceiling_bandwidth_source)
         for attempt in tg
-        if attempt.pencil_bandwidth_bytes_per_s is not None
+        if attempt.ceiling_bandwidth_bytes_per_s is not None
     )
     texts = [
         f"Memory bandwidth {figures.bandwidth(value)}, {shown(source or 'source not recorded', 120)} "

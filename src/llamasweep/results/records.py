@@ -228,18 +228,44 @@ class Attempt:
     )
     load_s: float | None = column("process start to first test, shared by the group", unit="s")
     depth_s: float | None = column("untimed prefill of the depth for this cell", unit="s")
-    # -- pencil ceiling (tg only)
-    pencil_bandwidth_bytes_per_s: float | None = column(
-        "memory bandwidth used for the pencil ceiling", unit="bytes_per_s"
+    # -- ceilings: what the hardware allows, made before the cell was measured
+    ceiling_bandwidth_bytes_per_s: float | None = column(
+        "memory bandwidth that the ceilings rest on", unit="bytes_per_s"
     )
-    pencil_bandwidth_source: str | None = column(
+    ceiling_bandwidth_source: str | None = column(
         "given in the sweep, measured, or the device table"
     )
     pencil_ceiling_tps: float | None = column(
-        "bandwidth / model size, as people compute it; tg only", unit="tps"
+        "bandwidth / model size, as people compute it", unit="tps"
     )
     pencil_fraction: float | None = column(
         "median / pencil ceiling; may pass 1 without being wrong", unit="fraction"
+    )
+    ceiling_tps: float | None = column(
+        "exact ceiling: active bytes and KV cache at the mean depth, roofline for prompts",
+        unit="tps",
+    )
+    ceiling_fraction: float | None = column(
+        "median / exact ceiling; above 1.02 an assumption is wrong", unit="fraction"
+    )
+    ceiling_bound: str | None = column("what bounds it: memory or compute")
+    bytes_per_token: float | None = column(
+        "bytes moved per token by the exact ceiling", unit="bytes"
+    )
+    flop_per_token: float | None = column(
+        "calculations per token by the exact ceiling", unit="flop"
+    )
+    arithmetic_intensity: float | None = column(
+        "flop_per_token / bytes_per_token", unit="flop_per_byte"
+    )
+    achieved_bytes_per_s: float | None = column(
+        "median rate x bytes per token; tg only", unit="bytes_per_s"
+    )
+    achieved_flop_per_s: float | None = column(
+        "median rate x calculations per token; pp only", unit="flop_per_s"
+    )
+    ceiling_assumptions: tuple[str, ...] = field(
+        default=(), metadata={"doc": "what the exact ceiling takes for granted", "unit": None}
     )
     # -- trust
     flags: tuple[str, ...] = field(

@@ -19,6 +19,7 @@ from llamasweep.results.records import Attempt, Phase, Sample, TelemetryFigures
 from llamasweep.results.summary import fold, leading_discards, summarise_rates
 from llamasweep.results.timeline import Timeline, make_timeline
 from llamasweep.run import phases as phase_cut
+from llamasweep.run.ceiling_columns import ceiling_columns
 from llamasweep.run.failures import TAIL_LINES, find_failure, missing_row
 from llamasweep.run.group_log import GroupRecord
 from llamasweep.run.secrets import hide_home
@@ -137,7 +138,15 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
     summary = summarise_rates(kept)
     telemetry, reasons = _telemetry(c, n_tokens * len(kept), n_discarded)
     load = c.reader.load
-    flags = [*verified.flags, *_rate_flags(rates, kept), *_telemetry_flags(telemetry)]
+    ceiling, ceiling_reasons, ceiling_flags = ceiling_columns(
+        description["cells"][c.index].get("ceiling", {}), cell.test.kind, summary.median_tps
+    )
+    flags = [
+        *verified.flags,
+        *_rate_flags(rates, kept),
+        *_telemetry_flags(telemetry),
+        *ceiling_flags,
+    ]
     attempt = replace(
         base,
         status="ok",
@@ -157,9 +166,9 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
         engine_mean_tps=_number(c.row.get("avg_ts")),
         flags=tuple(dict.fromkeys([*base.flags, *flags])),
         differences=verified.differences,
-        reasons=reasons,
+        reasons={**reasons, **ceiling_reasons},
         telemetry=telemetry,
-        **_pencil(description, cell.test, summary.median_tps),
+        **ceiling,
     )
     return attempt, _samples(c, attempt, n_tokens, n_discarded)
 
@@ -255,23 +264,6 @@ def _telemetry_flags(telemetry: TelemetryFigures | None) -> list[str]:
     if telemetry.n_major_faults and telemetry.disk_read_bytes:
         flags.append("paged_from_disk")
     return flags
-
-
-def _pencil(description: Mapping[str, Any], test: Test, median_tps: float | None) -> dict[str, Any]:
-    """Pencil ceiling of tg: bandwidth / model size (ceilings page, section 2)."""
-    bandwidth, size = (
-        description.get("bandwidth_bytes_per_s"),
-        description["common"].get("model_size_bytes"),
-    )
-    if test.kind != "tg" or not bandwidth or not size:
-        return {}
-    ceiling_tps = bandwidth / size
-    return {
-        "pencil_bandwidth_bytes_per_s": bandwidth,
-        "pencil_bandwidth_source": description.get("bandwidth_source"),
-        "pencil_ceiling_tps": ceiling_tps,
-        "pencil_fraction": None if median_tps is None else median_tps / ceiling_tps,
-    }
 
 
 _ENGINE_TEXT = {

@@ -15,6 +15,7 @@ from llamasweep.engines.llama_bench import CallOptions, describe
 from llamasweep.engines.llama_bench_flags import is_cpu_only
 from llamasweep.run.alias import plain_path
 from llamasweep.run.assemble import Assembled, assemble
+from llamasweep.run.ceiling_columns import describe_ceiling
 from llamasweep.run.group_log import GroupLog, GroupRecord, read_group_log
 from llamasweep.run.group_run import Command, OnEvent, Outcome, Stop, run_group
 from llamasweep.run.memory_kills import oom_kill_count
@@ -135,7 +136,10 @@ def group_description(
         "common": common_columns(group, session, bench),
         "argv": hide_in_argv(call.argv, home),
         "env": hide_in_environment(call.env),
-        "cells": [describe_cell(cell, group, session) for cell in call.expected],
+        "cells": [
+            {**describe_cell(cell, group, session), "ceiling": _ceiling(cell, group, bench)}
+            for cell in call.expected
+        ],
         "cpu_only": is_cpu_only(group.build),
         "discard": bench.spec.discard,
         "telemetry_interval_s": bench.spec.telemetry_interval_s
@@ -143,11 +147,20 @@ def group_description(
         else None,
         "n_cores": bench.n_cores,
         "absent": dict(bench.absent),
-        "bandwidth_bytes_per_s": _memory_bandwidth(group, bench),
-        "bandwidth_source": bench.bandwidth_source,
         "flags": list(flags),
         "start_ns": time.time_ns(),
     }
+
+
+def _ceiling(cell: Cell, group: Group, bench: Bench) -> dict[str, Any]:
+    assert group.model.facts is not None  # noqa: S101  (a model without facts is never measured)
+    return describe_ceiling(
+        cell,
+        group.model.facts,
+        group.build,
+        bandwidth_bytes_per_s=_memory_bandwidth(group, bench),
+        bandwidth_source=bench.bandwidth_source,
+    )
 
 
 def _memory_bandwidth(group: Group, bench: Bench) -> float | None:

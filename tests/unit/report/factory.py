@@ -91,8 +91,8 @@ def measured(number: int, tps: Sequence[float], *, n_discarded: int = 0, **chang
         sample_std_tps=statistics.stdev(kept) if len(kept) > 1 else None,
         min_tps=min(kept),
         max_tps=max(kept),
-        pencil_bandwidth_bytes_per_s=BANDWIDTH if ceiling else None,
-        pencil_bandwidth_source="measured" if ceiling else None,
+        ceiling_bandwidth_bytes_per_s=BANDWIDTH if ceiling else None,
+        ceiling_bandwidth_source="measured" if ceiling else None,
         pencil_ceiling_tps=ceiling,
         pencil_fraction=middle / ceiling if ceiling else None,
     )

@@ -72,7 +72,7 @@ def test_absent_figures_keep_their_reason_and_are_never_zero() -> None:
 def test_every_missing_pencil_ceiling_says_why() -> None:
     unknown = replace(
         measured(1, [10.0])[0],
-        pencil_bandwidth_bytes_per_s=None,
+        ceiling_bandwidth_bytes_per_s=None,
         pencil_ceiling_tps=None,
         pencil_fraction=None,
     )

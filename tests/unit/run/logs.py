@@ -65,8 +65,6 @@ def description(cells: Sequence[dict[str, Any]], **changes: Any) -> dict[str, An
         "telemetry_interval_s": None,
         "n_cores": 2,
         "absent": {},
-        "bandwidth_bytes_per_s": None,
-        "bandwidth_source": None,
         "flags": [],
         "start_ns": START_NS,
     } | changes

@@ -364,35 +364,26 @@ def test_a_busy_neighbour_is_flagged(tmp_path: Path) -> None:
     assert "busy_neighbour" in pp.flags
 
 
-# -- the pencil ceiling
+# -- ceilings
 
 
-def test_the_pencil_ceiling_is_bandwidth_over_size_for_generation_alone(tmp_path: Path) -> None:
-    """40 GB/s over 4 GB: 10 t/s; tg4 ran at 2 t/s."""
-    pp, tg = assembled(
-        tmp_path,
-        two_cells(),
-        end={},
-        bandwidth_bytes_per_s=40e9,
-        bandwidth_source="given in the sweep",
-    ).attempts
-    assert (tg.pencil_ceiling_tps, tg.pencil_fraction) == (10.0, 0.2)
-    assert tg.pencil_bandwidth_bytes_per_s == 40e9
-    assert tg.pencil_bandwidth_source == "given in the sweep"
-    assert (pp.pencil_ceiling_tps, pp.pencil_fraction) == (None, None)
-
-
-def test_without_a_bandwidth_or_a_size_there_is_no_ceiling(tmp_path: Path) -> None:
-    _, tg = assembled(tmp_path, two_cells(), end={}).attempts
-    assert (tg.pencil_ceiling_tps, tg.pencil_bandwidth_source) == (None, None)
-    _, tg = assembled(
-        tmp_path / "b",
-        two_cells(),
-        end={},
-        bandwidth_bytes_per_s=40e9,
-        common=COMMON | {"model_size_bytes": None},
-    ).attempts
-    assert tg.pencil_ceiling_tps is None
+def test_the_row_gets_its_share_of_the_ceiling_that_the_log_holds(tmp_path: Path) -> None:
+    """tg4 ran at 2 t/s, of 10 by pencil and 8 exactly."""
+    kept = {
+        "pencil_ceiling_tps": 10.0,
+        "ceiling_tps": 8.0,
+        "ceiling_bound": "memory",
+        "bytes_per_token": 5e9,
+        "ceiling_assumptions": ["memory is read at 40.0 GB/s (given)"],
+        "ceiling_bandwidth_bytes_per_s": 40e9,
+        "ceiling_bandwidth_source": "given in the sweep",
+        "reason": None,
+    }
+    pp, tg = assembled(tmp_path, two_cells(), [PP, TG | {"ceiling": kept}], end={}).attempts
+    assert (tg.pencil_fraction, tg.ceiling_fraction) == (0.2, 0.25)
+    assert tg.achieved_bytes_per_s == 10e9
+    assert tg.ceiling_assumptions == ("memory is read at 40.0 GB/s (given)",)
+    assert (pp.ceiling_tps, pp.ceiling_fraction, pp.achieved_flop_per_s) == (None, None, None)
 
 
 # -- failures

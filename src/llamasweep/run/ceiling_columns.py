@@ -1,0 +1,104 @@
+"""The ceiling of a cell, made before it is measured and kept in the group's log; the row gets its share of it afterwards.
+
+The arithmetic is `ceilings.cell`'s; here are only the cell's axes with the engine's defaults, and the doubts that a share raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llamasweep.ceilings.assumptions import Bandwidth, Basis
+from llamasweep.ceilings.cell import cell_ceiling
+from llamasweep.engines.llama_bench_flags import flash_attn_takes_words
+from llamasweep.gguf.facts import ModelFacts
+from llamasweep.sweep.cell import Cell, TestKind
+from llamasweep.sweep.subjects import Build
+
+BROKEN_ABOVE = 1.02
+SUSPICIOUS_BELOW = 0.15
+NO_BANDWIDTH = (
+    "the bandwidth of the memory that holds the weights is not known; give `bandwidth` in the sweep"
+)
+_DEFAULT_N_BATCH, _DEFAULT_N_UBATCH = 2048, 512
+_CARRIED = (
+    "pencil_ceiling_tps",
+    "ceiling_tps",
+    "bytes_per_token",
+    "flop_per_token",
+    "arithmetic_intensity",
+)
+
+
+def describe_ceiling(
+    cell: Cell,
+    facts: ModelFacts,
+    build: Build,
+    *,
+    bandwidth_bytes_per_s: float | None,
+    bandwidth_source: str | None,
+) -> dict[str, Any]:
+    """What the log keeps: figures, or the reason why there are none. Plain JSON values."""
+    if bandwidth_bytes_per_s is None:
+        return {"reason": NO_BANDWIDTH}
+    basis: Basis = "measured" if (bandwidth_source or "").startswith("measured") else "given"
+    flash_attn = cell.get("flash_attn")
+    if flash_attn is None:
+        flash_attn = "auto" if flash_attn_takes_words(build) else "off"
+    ceiling = cell_ceiling(
+        facts,
+        n_prompt=cell.test.n_prompt,
+        n_gen=cell.test.n_gen,
+        n_depth=cell.n_depth,
+        n_batch=_count(cell, "n_batch", _DEFAULT_N_BATCH),
+        n_ubatch=_count(cell, "n_ubatch", _DEFAULT_N_UBATCH),
+        type_k=str(cell.get("type_k") or "f16"),
+        type_v=str(cell.get("type_v") or "f16"),
+        flash_attn=str(flash_attn),
+        bandwidth_bytes_per_s=Bandwidth(bytes_per_s=bandwidth_bytes_per_s, basis=basis),
+    )
+    return {
+        "ceiling_bandwidth_bytes_per_s": bandwidth_bytes_per_s,
+        "ceiling_bandwidth_source": bandwidth_source,
+        **{name: getattr(ceiling, name) for name in _CARRIED},
+        "ceiling_bound": ceiling.bound if ceiling.ceiling_tps is not None else None,
+        "ceiling_assumptions": [assumption.text for assumption in ceiling.assumptions],
+        "reason": ceiling.reason,
+    }
+
+
+def _count(cell: Cell, name: str, default: int) -> int:
+    value = cell.get(name)
+    return default if value is None else int(value)
+
+
+def ceiling_columns(
+    kept: Mapping[str, Any], kind: TestKind, median_tps: float | None
+) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """Columns of the row, reasons for what is None, and flags. kept: what `describe_ceiling` gave, {} in old logs."""
+    columns = {name: value for name, value in kept.items() if name != "reason"}
+    columns["ceiling_assumptions"] = tuple(kept.get("ceiling_assumptions", ()))
+    columns["pencil_fraction"] = _share(median_tps, kept.get("pencil_ceiling_tps"))
+    columns["ceiling_fraction"] = _share(median_tps, kept.get("ceiling_tps"))
+    if median_tps is not None:
+        if kind == "tg" and kept.get("bytes_per_token"):
+            columns["achieved_bytes_per_s"] = median_tps * kept["bytes_per_token"]
+        if kind == "pp" and kept.get("flop_per_token"):
+            columns["achieved_flop_per_s"] = median_tps * kept["flop_per_token"]
+    reasons = {}
+    if kept.get("reason"):
+        missing = [name for name in ("ceiling_tps", "pencil_ceiling_tps") if kept.get(name) is None]
+        reasons = dict.fromkeys(missing, str(kept["reason"]))
+    return columns, reasons, _flags(columns["ceiling_fraction"])
+
+
+def _share(median_tps: float | None, ceiling_tps: float | None) -> float | None:
+    return None if median_tps is None or not ceiling_tps else median_tps / ceiling_tps
+
+
+def _flags(fraction: float | None) -> list[str]:
+    if fraction is None:
+        return []
+    if fraction > BROKEN_ABOVE:
+        return ["above_ceiling"]
+    return ["far_below_ceiling"] if fraction < SUSPICIOUS_BELOW else []
