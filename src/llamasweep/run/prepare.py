@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,9 @@ from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.words import thread_words
 from llamasweep.results.records import Attempt
 from llamasweep.run.resolve import OnSynth, Subjects, resolve
+from llamasweep.sweep.axes import parse_test, parse_value
 from llamasweep.sweep.matrix import expand
+from llamasweep.sweep.parameters import BY_NAME, Scalar
 from llamasweep.sweep.plan import Plan, Surroundings, make_plan
 from llamasweep.sweep.predict import Measured, Rates
 from llamasweep.sweep.spec import Condition, Exclude, SweepSpec
@@ -104,22 +107,26 @@ def as_measured(attempts: Iterable[Attempt], models: Iterable[Model]) -> list[Me
 
 def _narrowed(spec: SweepSpec, wishes: Wishes) -> SweepSpec:
     """`--only` as excludes of everything else."""
-    grouped: dict[str, list[str]] = {}
-    for key, value in wishes.only:
-        grouped.setdefault(key, []).append(value)
+    grouped: dict[str, tuple[Scalar, ...]] = {}
+    for key, text in wishes.only:
+        grouped[key] = (*grouped.get(key, ()), *_values(key, text))
     extra = tuple(
-        Exclude(where=tuple((key, Condition(operator="!=", values=(_scalar(v),))) for v in values))
+        Exclude(where=((key, Condition(operator="!=", values=values)),))
         for key, values in grouped.items()
     )
     seed = spec.seed if wishes.seed is None else wishes.seed
     return replace(spec, exclude=(*spec.exclude, *extra), seed=seed)
 
 
-def _scalar(text: str) -> int | str:
-    try:
-        return int(text)
-    except ValueError:
-        return text
+def _values(key: str, text: str) -> tuple[Scalar, ...]:
+    """What the sweep file would hold for this word, several for a range. Raises ValueError with a sentence."""
+    if key in BY_NAME:
+        return parse_value(BY_NAME[key], text)
+    if key in {"n_prompt", "n_gen"}:
+        if not re.fullmatch(r"[0-9]{1,9}", text):
+            raise ValueError(f"{text!r} is not a number of tokens")
+        return (int(text),)
+    return (parse_test(text).label if key == "test" else text,)
 
 
 def parse_only(words: Sequence[str], canonical: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -136,5 +143,11 @@ def parse_only(words: Sequence[str], canonical: dict[str, str]) -> tuple[tuple[s
                 f"--only {word!r} is not KEY=VALUE with a known key",
                 hint=f"Keys are the sweep's axes and {', '.join(sorted(set(known) - set(canonical)))}.",
             )
+        try:
+            _values(known[key], value)
+        except ValueError as problem:
+            raise UsageError(
+                f"--only {word!r}: {problem}", hint="Write the value as in the sweep file."
+            ) from None
         pairs.append((known[key], value))
     return tuple(pairs)

@@ -50,17 +50,20 @@ def resolve(
 ) -> Subjects:
     """Look at every model and build that the sweep names.
 
-    build_names: instead of the sweep's own. generate: write synthetic models that are missing (a plan only counts them). Raises
-    EngineNotFoundError or BuildError where a build is missing, UsageError where names clash.
+    build_names: instead of the sweep's own. generate: write synthetic models that are missing (a plan only counts
+    them). One binary under two names is one build, under the first. Raises EngineNotFoundError or BuildError where
+    a build is missing.
     """
     names = tuple(build_names) or spec.builds
     builds = tuple(registry.get(name) for name in names) if names else (registry.default(),)
-    distinct = tuple({b.content_hash: b for b in builds}.values())
+    distinct: dict[str, Build] = {}
+    for build in builds:
+        distinct.setdefault(build.content_hash, build)
     models = {
         source: _model(source, generate=generate, on_synth=on_synth)
         for source in model_sources(spec)
     }
-    return Subjects(models=models, builds=distinct)
+    return Subjects(models=models, builds=tuple(distinct.values()))
 
 
 def model_sources(spec: SweepSpec) -> list[ModelSource]:
@@ -96,7 +99,9 @@ def _is_model_name(name: str) -> bool:
 
 def _expand(text: str) -> str:
     """`~` and environment variables; the result is absolute and keeps links as they are."""
-    path = os.path.expandvars(os.path.expanduser(text))  # noqa: PTH111  (a ~ in the middle of a glob is none)
+    path = os.path.expanduser(text)  # noqa: PTH111  (a ~ in the middle of a glob is none)
+    if not os.path.lexists(path):  # a file may be called $HOME.gguf
+        path = os.path.expandvars(path)
     return os.path.abspath(path)  # noqa: PTH100  (resolve() would follow links and lose the shards' names)
 
 

@@ -50,7 +50,7 @@ class ModelEntry:
 class Condition:
     """What an `exclude` asks of one key.
 
-    values: the alternatives of "in", else the one value compared with.
+    values: the alternatives of "in", all those of "!=" that it must not be, else the one value compared with.
     """
 
     operator: Operator = "in"
@@ -60,9 +60,9 @@ class Condition:
         """Whether a cell's value meets it; text and numbers are never ordered together."""
         if self.operator == "in":
             return any(_same(value, wanted) for wanted in self.values)
-        wanted = self.values[0]
         if self.operator == "!=":
-            return not _same(value, wanted)
+            return not any(_same(value, wanted) for wanted in self.values)
+        wanted = self.values[0]
         if isinstance(value, str | bool) or isinstance(wanted, str | bool):
             return False
         return _COMPARE[self.operator](value, wanted)
