@@ -19,6 +19,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "results": ("llamasweep.cli.results", "List, show, export and prune results."),
     "builds": ("llamasweep.cli.builds", "List, add and install llama.cpp builds."),
     "models": ("llamasweep.cli.models", "Find, inspect and generate models."),
+    "calibrate": (
+        "llamasweep.cli.calibrate",
+        "Measure what this machine's memory, disk and CPU can do.",
+    ),
     "devices": ("llamasweep.cli.devices", "Bandwidth and peak rates of known devices."),
     "schema": ("llamasweep.cli.schema", "Print the JSON Schema of sweep files."),
 }

@@ -85,7 +85,7 @@ def measure_quickly(
             limit_s=seconds,
         )
     except (MemoryError, OSError) as problem:
-        tell(f"no memory to read could be had: {problem or type(problem).__name__}")
+        tell(f"no memory to read could be had: {str(problem) or type(problem).__name__}")
         return None
 
 

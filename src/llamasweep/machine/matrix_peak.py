@@ -18,7 +18,7 @@ MIN_CALLS = 3
 class MatrixPeak:
     """FP32 matrix products per second of wall time.
 
-    best_flop_per_s and median_flop_per_s: 2 n^3 per product, over all calls. library: BLAS as NumPy
+    best_flop_per_s and median_flop_per_s: 2 n^3 per product, over all calls. blas: the library as NumPy
     names it, None where it does not; it chooses its threads itself.
     """
 
@@ -26,7 +26,7 @@ class MatrixPeak:
     median_flop_per_s: float
     matrix_size: int
     n_calls: int
-    library: str | None = None
+    blas: str | None = None
     method: str = "NumPy float32 matrix product (reference; llama.cpp uses other kernels)"
 
 
@@ -50,11 +50,11 @@ def measure_matrix_peak(seconds: float = 2.0, *, matrix_size: int = MATRIX_SIZE)
         median_flop_per_s=statistics.median(rates),
         matrix_size=matrix_size,
         n_calls=len(rates),
-        library=_library(),
+        blas=_blas(),
     )
 
 
-def _library() -> str | None:
+def _blas() -> str | None:
     """Name and version of the BLAS that NumPy was built with."""
     import numpy as np  # noqa: PLC0415  (heavy, and only measuring needs it)
 

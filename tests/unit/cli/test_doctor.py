@@ -121,12 +121,14 @@ def test_doctor_shows_a_measured_bandwidth(monkeypatch: pytest.MonkeyPatch) -> N
     from llamasweep.machine import bandwidth
 
     told = {"best_bytes_per_s": None, "reason": "too little memory"}
-    monkeypatch.setattr(bandwidth, "_buffer_bytes", lambda _: None)
+    monkeypatch.setattr(
+        bandwidth, "buffer_for", lambda *_, on_reason, **__: on_reason("too little RAM is free")
+    )
     monkeypatch.setattr(doctor, "_engines", lambda: ([], None))
 
     about = doctor.examine(has_bandwidth=True)
 
     assert about["ram_bandwidth"]["best_bytes_per_s"] is None
-    assert "RAM are free" in about["ram_bandwidth"]["reason"]
+    assert about["ram_bandwidth"]["reason"] == "too little RAM is free"
     lines = doctor._machine_lines(about | {"ram_bandwidth": told})
     assert ("-", "RAM bandwidth: too little memory") in lines
