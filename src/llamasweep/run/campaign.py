@@ -20,7 +20,7 @@ from llamasweep.builds.registry import Registry
 from llamasweep.engines.llama_bench import tell_what_cannot_be_said
 from llamasweep.errors import MachineError, StoreError
 from llamasweep.machine.awake import keep_awake
-from llamasweep.machine.bandwidth import measure_quickly
+from llamasweep.machine.calibration import bandwidth_for_run
 from llamasweep.machine.facts import MachineFacts, read_facts
 from llamasweep.machine.quiet import check
 from llamasweep.results.records import SCHEMA_VERSION, Attempt
@@ -39,6 +39,7 @@ from llamasweep.store.parquet import RunStore
 from llamasweep.sweep.spec import SweepSpec
 from llamasweep.telemetry.sampler import Sampler
 from llamasweep.telemetry.sources import OpenedSources, open_sources
+from llamasweep.units import format_bytes_per_s
 
 _ON_FINISH_LIMIT_S = 3600.0
 _HISTORY_RUNS = 5
@@ -197,16 +198,12 @@ def _bandwidth(
 ) -> tuple[float | None, str | None]:
     if spec.bandwidth_bytes_per_s is not None:
         return spec.bandwidth_bytes_per_s, "given in the sweep"
-    measured = measure_quickly(
-        facts, on_reason=lambda why: progress.note(f"memory bandwidth is not measured: {why}")
-    )
-    if measured is None:
-        return None, None
-    if measured.is_noisy:
-        progress.note(
-            "memory bandwidth varied while it was measured; ceilings made from it are uncertain"
-        )
-    return measured.best_bytes_per_s, f"measured, {measured.n_threads} threads"
+    found = bandwidth_for_run(facts)
+    if found.bytes_per_s is not None:
+        progress.note(f"memory bandwidth {format_bytes_per_s(found.bytes_per_s)}, {found.source}")
+    for warning in found.warnings:
+        progress.note(warning)
+    return found.bytes_per_s, found.source
 
 
 def _bench(
