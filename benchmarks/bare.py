@@ -148,6 +148,11 @@ def student_quantile(n_degrees: int) -> float:
     return float(z + sum(term / n_degrees ** (k + 1) for k, term in enumerate(terms)))
 
 
+def tell(sentence: str) -> None:
+    """How far a long benchmark is, on stderr."""
+    print(f"  {sentence}", file=sys.stderr, flush=True)
+
+
 def emit(name: str, figures: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
     print(json.dumps({"benchmark": name, **figures}))

@@ -28,6 +28,7 @@ from benchmarks.bare import (
     rows,
     run,
     scratch,
+    tell,
     write_sweep,
 )  # fmt: skip
 
@@ -89,6 +90,12 @@ def main() -> None:
             for test, found in logs.items():
                 found.append(math.log(harness[test] / bare[test]))
             ratios = {test: paired_ratio(found) for test, found in logs.items()}
+            tell(
+                ", ".join(
+                    f"{test} {ratio.ratio:.4f} ({ratio.n_pairs} pairs)"
+                    for test, ratio in ratios.items()
+                )
+            )
             is_over = time.monotonic() - began > options.minutes * 60
             if is_over or all(is_precise(ratio) for ratio in ratios.values()):
                 break

@@ -15,7 +15,18 @@ import os
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bare import LLAMASWEEP, emit, engine, model, parser, rows, run, scratch, write_sweep
+from benchmarks.bare import (
+    LLAMASWEEP,
+    emit,
+    engine,
+    model,
+    parser,
+    rows,
+    run,
+    scratch,
+    tell,
+    write_sweep,
+)
 
 QUANTS = ("Q4_0", "Q8_0")
 DEPTHS = (0, 512, 2048)
@@ -70,12 +81,16 @@ def main() -> None:
         n_reps = repetitions_for(min(LEAST_WALL_S, options.minutes * 60 / 4), single, folder)
         sweep = write_sweep(folder, document(program, files, threads, n_reps))
         argvs = plan_argvs(sweep, folder)
+        tell(f"{n_reps} repetitions; the plan's own calls, bare")
         before = [run(argv, cwd=folder) for argv in argvs]
+        tell("llamasweep")
         harness = run(
             [LLAMASWEEP, "run", str(sweep), "--results", str(folder / "results"), "--fresh"],
             cwd=folder,
         )
+        tell("the plan's own calls again")
         after = [run(argv, cwd=folder) for argv in argvs]
+        tell("a process for each cell")
         loop_s = sum(
             run(cell_argv(program, file, cell, n_reps), cwd=folder).wall_s
             for file in files
