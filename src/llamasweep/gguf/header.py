@@ -20,11 +20,9 @@ from typing import BinaryIO
 
 from llamasweep.cache import cache_root
 from llamasweep.errors import ModelFileError
-from llamasweep.gguf.facts import ModelFacts, TensorInfo, facts_from
+from llamasweep.gguf.facts import ModelFacts
 from llamasweep.gguf.layout import Layout, read_layout, shown
-
-MAX_SHARDS = 4_096
-_SHARD_NAME = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
+from llamasweep.gguf.shards import check_shard, check_union, facts_of, n_shards, shard_names
 
 _HASH_VERSION = 1
 _N_SAMPLES = 256
@@ -49,39 +47,31 @@ def read_model(path: Path) -> ModelFacts:
     missing, no GGUF, truncated, corrupt, a shard missing.
     """
     shards = read_shards(path)
-    first = shards[0]
-    tensors = [
-        TensorInfo(name=t.name, ne=t.ne, ggml_type=t.ggml_type, n_bytes=t.n_bytes)
-        for shard in shards
-        for t in shard.layout.tensors
-    ]
-    with _named(first.path):
-        return facts_from(
-            first.layout.metadata,
-            tensors,
-            array_lengths=first.layout.array_lengths,
-            n_shards=len(shards),
-        )
+    with _named(shards[0].path):
+        return facts_of([shard.layout for shard in shards])
 
 
 def read_shards(path: Path) -> list[Shard]:
     """The shards of a model, one for a file that is not split. Raises ModelFileError."""
     first = _read_shard(path)
-    count = first.layout.metadata.get("split.count", 0)
-    if not isinstance(count, int) or count <= 1:
+    count = n_shards(first.layout)
+    if count == 1:
         return [first]
     with _named(path):
-        paths = _shard_paths(path, first.layout, count)
+        names = shard_names(path.name, first.layout)
     shards = [first]
-    for index, other in enumerate(paths[1:], start=1):
+    for index, name in enumerate(names[1:], start=1):
+        other = path.with_name(name)
         if not other.exists():
             raise ModelFileError(
-                f"{shown(str(path))}: shard {index + 1} of {count} is missing: {shown(other.name)}",
+                f"{shown(str(path))}: shard {index + 1} of {count} is missing: {shown(name)}",
                 hint="Download the missing shard into the same folder.",
             )
         shards.append(_read_shard(other))
-        _check_shard(shards[-1], index)
-    _check_union(shards)
+        with _named(other):
+            check_shard(shards[-1].layout, index)
+    with _named(path):
+        check_union([shard.layout for shard in shards])
     return shards
 
 
@@ -145,53 +135,6 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
 def _read_shard(path: Path) -> Shard:
     with _named(path), _opened(path) as (file, length):
         return Shard(path=path, n_file_bytes=length, layout=read_layout(file, length))
-
-
-def _shard_paths(path: Path, layout: Layout, count: int) -> list[Path]:
-    """The names of all shards: `NAME-00001-of-00003.gguf` and so on."""
-    if count > MAX_SHARDS:
-        raise ModelFileError(f"claims to be split into {count} files")
-    match = _SHARD_NAME.fullmatch(path.name)
-    if match is None or int(match["count"]) != count:
-        raise ModelFileError(
-            f"is split into {count} files, but is not named like NAME-00001-of-{count:05d}.gguf",
-            hint="Give the files of a split model their original names back.",
-        )
-    names = [f"{match['stem']}-{n:05d}-of-{count:05d}.gguf" for n in range(1, count + 1)]
-    if layout.metadata.get("split.no") != 0 or path.name != names[0]:
-        raise ModelFileError(
-            f"is a later shard of a split model of {count}",
-            hint=f"Give the first shard instead: {names[0]!r}",
-        )
-    return [path.with_name(name) for name in names]
-
-
-def _check_shard(shard: Shard, index: int) -> None:
-    number = shard.layout.metadata.get("split.no")
-    if number != index:
-        raise ModelFileError(
-            f"{shown(str(shard.path))}: should be shard {index} (from 0) but its key 'split.no' "
-            f"says {shown(str(number))}"
-        )
-
-
-def _check_union(shards: list[Shard]) -> None:
-    """Every tensor once, and as many as the first shard promises."""
-    first = shards[0]
-    names: set[str] = set()
-    for shard in shards:
-        for tensor in shard.layout.tensors:
-            if tensor.name in names:
-                raise ModelFileError(
-                    f"{shown(str(shard.path))}: tensor {shown(tensor.name)} is in another shard too"
-                )
-            names.add(tensor.name)
-    promised = first.layout.metadata.get("split.tensors.count")
-    if isinstance(promised, int) and promised != len(names):
-        raise ModelFileError(
-            f"{shown(str(first.path))}: its shards hold {len(names)} tensors but "
-            f"'split.tensors.count' promises {promised}"
-        )
 
 
 def _hash_shard(shard: Shard, digest: hashlib.blake2b) -> None:
