@@ -186,7 +186,7 @@ def read_architecture(facts: ModelFacts) -> Architecture:
     if facts.arch not in MODELLED:
         raise NotModelledError(f"not modelled: the architecture {facts.arch[:64]!r}")
     keys = Keys(dict(facts.metadata), facts.arch)
-    n_layers = keys.number("block_count")
+    n_layers = facts.n_layers or 0
     n_drafting = keys.number("nextn_predict_layers")
     if not 0 < n_layers <= MAX_LAYERS or n_drafting >= n_layers:
         raise ModelFileError(

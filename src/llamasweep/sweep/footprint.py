@@ -1,45 +1,55 @@
-"""How many bytes a model moves and needs, roughly: for predictions and a first memory check. Pure.
+"""How many bytes a model moves and needs, for predictions and a first memory check. Pure.
 
-Weights plus an f16-or-quantised KV cache of equal layers. Recurrent state, latent attention and
-compute buffers are not modelled, and the sentences say so; the exact version belongs to
-`ceilings`.
+The arithmetic is that of `ceilings`. Where it does not cover a model, predictions fall back on the
+file's size, because an evening still has to be ordered; the memory check says that it cannot tell.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import product
 
+from llamasweep.ceilings.architecture import not_modelled
+from llamasweep.ceilings.flop import attention_flop, matrix_flop
+from llamasweep.ceilings.kv_cache import ContextSettings, context_memory, kv_read_bytes
+from llamasweep.ceilings.memory_fit import compute_bytes_upper
+from llamasweep.ceilings.traffic import weight_traffic
+from llamasweep.errors import NotModelledError
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.sweep.blocks import values_of
 from llamasweep.sweep.cell import Block
 from llamasweep.sweep.subjects import Model
 from llamasweep.units import format_bytes
 
-KV_BYTES_PER_ELEMENT = {
-    "f16": 2.0,
-    "bf16": 2.0,
-    "q8_0": 34 / 32,
-    "q5_1": 24 / 32,
-    "q5_0": 22 / 32,
-    "q4_1": 20 / 32,
-    "q4_0": 18 / 32,
-    "iq4_nl": 18 / 32,
-}
-"""ggml's block of 32 elements: 4, 5 or 8 bits each and the f16 scale (and minimum)."""
-
 _EXPERTS = "_exps."
+_PROMPT = 512
 
 
-def active_bytes(facts: ModelFacts) -> float:
-    """Bytes of weights read per generated token: all, with experts counted as used / all of them."""
+def token_bytes(facts: ModelFacts, n_depth: int) -> float:
+    """Bytes read per generated token at a depth: active weights and f16 context.
+
+    Where the model is not modelled: its size with experts counted as used / all, without context.
+    """
+    if not_modelled(facts) is None:
+        return weight_traffic(facts).active_bytes + context_bytes(facts, n_depth)
     routed = sum(t.n_bytes for t in facts.tensors if _EXPERTS in t.name)
     return facts.size_bytes - routed * (1 - _used_share(facts))
 
 
-def active_params(facts: ModelFacts) -> float:
-    """Parameters that take part in one token, counted likewise."""
+def prompt_flop(facts: ModelFacts, n_depth: int) -> float:
+    """FLOP per prompt token at a depth; 2 x active parameters where the model is not modelled."""
+    if not_modelled(facts) is None:
+        matrices = matrix_flop(facts, _PROMPT, 1) / _PROMPT
+        return matrices + attention_flop(facts, n_depth, 1)
     routed = sum(math.prod(t.ne) for t in facts.tensors if _EXPERTS in t.name)
-    return facts.n_params - routed * (1 - _used_share(facts))
+    return 2.0 * (facts.n_params - routed * (1 - _used_share(facts)))
+
+
+def context_bytes(facts: ModelFacts, n_depth: int) -> float:
+    """Bytes of f16 context behind n_depth tokens, 0 where the model is not modelled."""
+    if n_depth == 0 or not_modelled(facts) is not None:
+        return 0.0
+    return kv_read_bytes(facts, ContextSettings(n_ctx=n_depth), n_depth - 1, 1)
 
 
 def _used_share(facts: ModelFacts) -> float:
@@ -48,77 +58,56 @@ def _used_share(facts: ModelFacts) -> float:
     return min(1.0, facts.n_expert_used / facts.n_expert)
 
 
-def unmodelled_context(facts: ModelFacts) -> str | None:
-    """Why the KV cache of this model is not modelled here, None if it is."""
-    keys = {key.removeprefix(f"{facts.arch}.") for key, _ in facts.metadata}
-    if any(key.startswith(("ssm.", "wkv.")) or key == "token_shift_count" for key in keys):
-        return "its recurrent state"
-    if "attention.kv_lora_rank" in keys:
-        return "its latent attention"
-    if facts.n_layers is None or facts.head_size_k is None or facts.head_size_v is None:
-        return "its heads"
-    return None if _kv_heads(facts) else "its heads"
-
-
-def _kv_heads(facts: ModelFacts) -> int | None:
-    """KV heads of all layers together, None where the file does not tell."""
-    metadata = dict(facts.metadata)
-    heads = metadata.get(f"{facts.arch}.attention.head_count_kv")
-    if heads is None:
-        heads = metadata.get(f"{facts.arch}.attention.head_count")
-    if isinstance(heads, int) and not isinstance(heads, bool):
-        return heads * (facts.n_layers or 0)
-    if isinstance(heads, list | tuple) and all(isinstance(h, int) for h in heads):
-        return sum(int(h) for h in heads)
-    return None
-
-
-def kv_bytes_per_token(facts: ModelFacts, type_k: str, type_v: str) -> float | None:
-    """Formula: sum of KV heads over layers x (head size K x bytes of K + head size V x bytes of V).
-
-    An upper bound where layers have a sliding window. None where `unmodelled_context` has a reason.
-    """
-    if unmodelled_context(facts) is not None:
-        return None
-    k = (facts.head_size_k or 0) * KV_BYTES_PER_ELEMENT.get(type_k, 2.0)
-    v = (facts.head_size_v or 0) * KV_BYTES_PER_ELEMENT.get(type_v, 2.0)
-    return (_kv_heads(facts) or 0) * (k + v)
-
-
 def memory_warning(model: Model, blocks: list[Block], available_bytes: int | None) -> str | None:
     """One sentence if a model with its largest context will not fit, or if that is not known; None if it fits.
 
-    Largest context: n_prompt + n_gen + n_depth over the blocks, as llama-bench sizes it; KV in the
-    largest type asked for. available_bytes: of the memory that holds the weights, None = unknown.
+    Largest context: n_prompt + n_gen + n_depth over the blocks, as llama-bench sizes it, in the
+    largest types asked for, with the bound on the compute buffer of the largest n_ubatch.
+    available_bytes: of the memory that holds the weights, None = unknown.
     """
     facts = model.facts
     if facts is None or available_bytes is None or not blocks:
         return None
     label = model.source.label
-    reason = unmodelled_context(facts)
-    if facts.size_bytes > available_bytes:
+    reason = not_modelled(facts)
+    weights = facts.size_bytes if reason else weight_traffic(facts).loaded_bytes
+    if weights > available_bytes:
         return (
-            f"{label}: its weights alone ({format_bytes(facts.size_bytes)}) are more than the "
+            f"{label}: its weights alone ({format_bytes(weights)}) are more than the "
             f"{format_bytes(available_bytes)} that are free"
         )
     if reason is not None:
-        return f"{label}: memory for the context is not modelled ({reason}, {facts.arch})"
-    context_bytes = max(_context_bytes(facts, block) for block in blocks)
-    if facts.size_bytes + context_bytes <= available_bytes:
+        return f"{label}: what its context takes is not known ({reason})"
+    context, compute = max(_context_and_compute(facts, block) for block in blocks)
+    if weights + context + compute <= available_bytes:
         return None
     return (
-        f"{label}: weights {format_bytes(facts.size_bytes)} + KV cache of the deepest cell "
-        f"{format_bytes(round(context_bytes))} are more than the {format_bytes(available_bytes)} "
-        "that are free (compute buffers not counted)"
+        f"{label}: weights {format_bytes(weights)} + KV cache of the deepest cell "
+        f"{format_bytes(context)} + up to {format_bytes(compute)} to compute in are more than the "
+        f"{format_bytes(available_bytes)} that are free"
     )
 
 
-def _context_bytes(facts: ModelFacts, block: Block) -> float:
+def _context_and_compute(facts: ModelFacts, block: Block) -> tuple[int, int]:
+    """The most that a block's cells take; settings that llama.cpp refuses take nothing."""
     n_ctx = max(t.n_prompt + t.n_gen for t in block.tests)
     n_ctx += max(values_of(block, "n_depth") or (0,))
-    bytes_per_token: float = max(
-        kv_bytes_per_token(facts, type_k, type_v) or 0.0
-        for type_k in values_of(block, "type_k") or ("f16",)
-        for type_v in values_of(block, "type_v") or ("f16",)
-    )
-    return float(n_ctx) * bytes_per_token
+    most = (0, 0)
+    for type_k, type_v, flash_attn in product(
+        values_of(block, "type_k") or ("f16",),
+        values_of(block, "type_v") or ("f16",),
+        values_of(block, "flash_attn") or ("auto",),
+    ):
+        settings = ContextSettings(
+            n_ctx=n_ctx,
+            n_ubatch=max(values_of(block, "n_ubatch") or (512,)),
+            type_k=type_k,
+            type_v=type_v,
+            flash_attn=flash_attn != "off",
+        )
+        try:
+            stored = context_memory(facts, settings).stored_bytes
+        except NotModelledError:
+            continue
+        most = max(most, (stored, compute_bytes_upper(facts, settings)))
+    return most

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from llamasweep.sweep.blocks import values_of
 from llamasweep.sweep.cell import Block, Test
-from llamasweep.sweep.footprint import active_bytes, active_params, kv_bytes_per_token
+from llamasweep.sweep.footprint import context_bytes, prompt_flop, token_bytes
 from llamasweep.sweep.subjects import Model
 from llamasweep.units import format_bytes_per_s, format_flop_per_s
 
@@ -117,8 +117,8 @@ class Rates:
     def pencil_tps(self, model: Model, kind: Kind, n_depth: int) -> float:
         """Formulas, from the roofline with everything read or computed once per token:
 
-        tg = 0.6 x bandwidth / (active bytes + depth x KV bytes per token);
-        pp = FLOP/s / (2 x active parameters + 4 x layers x embedding x depth).
+        tg = 0.6 x bandwidth / bytes per token at the depth; pp = FLOP/s / FLOP per prompt token at the
+        depth (`footprint`).
         """
         key = (model.identity, kind, n_depth)
         if key not in self._pencils:
@@ -128,11 +128,9 @@ class Rates:
     def _pencil_tps(self, model: Model, kind: Kind, n_depth: int) -> float:
         assert model.facts is not None  # noqa: S101  (models without facts are not predicted)
         if kind == "tg":
-            kv_bytes = (kv_bytes_per_token(model.facts, "f16", "f16") or 0.0) * n_depth
             bandwidth = self.bandwidth_bytes_per_s or GUESSED_BANDWIDTH_BYTES_PER_S
-            return PENCIL_FRACTION * bandwidth / max(1.0, active_bytes(model.facts) + kv_bytes)
-        attention = 4.0 * (model.facts.n_layers or 0) * (model.facts.n_embd or 0) * n_depth
-        flop = 2.0 * active_params(model.facts) + attention
+            return PENCIL_FRACTION * bandwidth / max(1.0, token_bytes(model.facts, n_depth))
+        flop = prompt_flop(model.facts, n_depth)
         return (self.flop_per_s or GUESSED_FLOP_PER_S) / max(1.0, flop)
 
     def _pencil_basis(self, kind: Kind) -> str:
@@ -211,7 +209,7 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
     if n_depth:
         half = rates.rate(model, "pp", n_depth // 2, threads[0])
         prefill_s = n_depth / half.tps
-        state_bytes = (kv_bytes_per_token(facts, "f16", "f16") or 0.0) * n_depth
+        state_bytes = context_bytes(facts, n_depth)
         cells_s += block.n_cells * repetitions * state_bytes / RESTORE_BYTES_PER_S
     load_s = START_S + facts.size_bytes / (rates.read_bytes_per_s or GUESSED_READ_BYTES_PER_S)
     return Cost(once_s=load_s + prefill_s, cells_s=cells_s, basis=tuple(basis))

@@ -187,6 +187,12 @@ def test_indexers_of_glm_are_shared_from_5_2_on(keys: dict[str, object], n_index
     assert memory.bytes_per_token_full == 2 * (8 * 576 + n_indexed * 128)
 
 
+def test_a_number_may_stand_as_an_array_of_it() -> None:
+    keys: dict[str, object] = {"shortconv__l_cache": [3, 3]}
+    assert read_architecture(model("lfm2", **keys)).state_elements == 512
+    assert read_architecture(model("lfm2", shortconv__l_cache=[])).state_elements == 0
+
+
 def test_every_window_rule_can_be_read() -> None:
     for arch in WINDOWS:
         facts = model(

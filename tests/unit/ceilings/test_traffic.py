@@ -137,6 +137,11 @@ def test_blocks_for_drafts_are_neither_read_nor_loaded() -> None:
     assert facts.size_bytes - traffic.loaded_bytes == 2**18
 
 
+def test_tables_inside_blocks_are_read_by_the_row() -> None:
+    table = ("blk.0.ffn_gate_tid2eid.weight", (8, 100), "f32")
+    assert weight_traffic(tiny(table)).active_bytes == weight_traffic(tiny()).active_bytes + 32
+
+
 def test_the_traffic_carries_its_assumptions() -> None:
     assert {a.topic for a in batch_traffic(tiny(), 4).assumptions} == {"weights", "routing"}
     assert all(math.isfinite(len(a.text)) and a.text for a in weight_traffic(tiny()).assumptions)

@@ -5,18 +5,31 @@ from __future__ import annotations
 from llamasweep.gguf.facts import ModelFacts, TensorInfo
 from llamasweep.sweep.subjects import Build, Model, ModelSource
 
+METADATA: tuple[tuple[str, object], ...] = (
+    ("llama.attention.head_count", 32),
+    ("llama.attention.head_count_kv", 8),
+)
+
 
 def model(
     label: str = "m",
     *,
     size_bytes: int = 1_000_000_000,
     n_params: int = 2_000_000_000,
-    metadata: tuple[tuple[str, object], ...] = (("llama.attention.head_count_kv", 8),),
-    tensors: tuple[TensorInfo, ...] = (),
+    metadata: tuple[tuple[str, object], ...] = METADATA,
+    tensors: tuple[TensorInfo, ...] | None = None,
     experts: tuple[int, int] = (0, 0),
     problem: str | None = None,
 ) -> Model:
-    """32 layers, 8 KV heads of 128 elements: 131,072 bytes of f16 KV per token."""
+    """32 layers, 8 KV heads of 128 elements: 131,072 bytes of f16 KV per token; one matrix unless told."""
+    if tensors is None:
+        whole = TensorInfo(
+            name="blk.0.attn_q.weight",
+            ne=(n_params // 2, 2),
+            ggml_type="q4_K",
+            n_bytes=size_bytes,
+        )
+        tensors = (whole,)
     facts = ModelFacts(
         arch="llama",
         name=label,
