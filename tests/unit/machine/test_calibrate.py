@@ -136,9 +136,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
 
 
 def ram(*, is_quick: bool) -> MemoryCurve:
-    curve = measure_ram(
-        FACTS, is_quick=is_quick, on_step=lambda _: None, on_reason=pytest.fail
-    )
+    curve = measure_ram(FACTS, is_quick=is_quick, on_step=lambda _: None, on_reason=pytest.fail)
     assert curve is not None
     return curve
 
