@@ -30,7 +30,7 @@ from llamasweep.report.rows import Row
 
 
 def rates_chart(rows: Sequence[Row], labels: Sequence[str]) -> Spec:
-    """Bars of one kind of test, one per row, with range, repetitions and the pencil ceiling as an ink tick."""
+    """Bars of one kind of test, one per row, with range, repetitions, exact and pencil ceiling as ink ticks."""
     kind = rows[0].kind
     values = [_bar(row, label) for row, label in zip(rows, labels, strict=True)]
     names = [value["name"] for value in values]
@@ -43,17 +43,8 @@ def rates_chart(rows: Sequence[Row], labels: Sequence[str]) -> Spec:
         },
         range_layer("x"),
         *_dot_layers([row for row in rows if row.rates], values, "x"),
-        {
-            "transform": [{"filter": "isValid(datum.ceiling)"}],
-            "mark": {
-                "type": "tick",
-                "color": PALETTE["ink"],
-                "thickness": 2,
-                "size": 22,
-                "opacity": 1,
-            },
-            "encoding": {"x": speed("ceiling"), "description": {"field": "ceiling_words"}},
-        },
+        _tick_layer("pencil", thickness=1, size=16),
+        _tick_layer("ceiling", thickness=2.5, size=22),
         {
             "mark": {
                 "type": "text",
@@ -69,6 +60,20 @@ def rates_chart(rows: Sequence[Row], labels: Sequence[str]) -> Spec:
     for layer in layers:
         layer["encoding"]["y"] = position
     return framed(values, layers, height=ROW_HEIGHT * len(rows), config={"axisY": {"grid": False}})
+
+
+def _tick_layer(field: str, *, thickness: float, size: int) -> Spec:
+    return {
+        "transform": [{"filter": f"isValid(datum.{field})"}],
+        "mark": {
+            "type": "tick",
+            "color": PALETTE["ink"],
+            "thickness": thickness,
+            "size": size,
+            "opacity": 1,
+        },
+        "encoding": {"x": speed(field), "description": {"field": f"{field}_words"}},
+    }
 
 
 def panel_chart(panel: Panel) -> Spec:
@@ -118,7 +123,7 @@ def _figures_of(row: Row) -> Spec:
 
 
 def row_words(row: Row) -> str:
-    """The sentence of a mark: identity, median, range, n, share of the ceiling, log."""
+    """The sentence of a mark: identity, median, range, n, shares of the ceilings, log."""
     rates = row.rates
     if rates is None:
         return f"{shown(row.subject)}, {row.test}: not measured"
@@ -129,6 +134,11 @@ def row_words(row: Row) -> str:
     if rates.n_kept > 1 and rates.low is not None and rates.high is not None:
         text += f", {figures.number(rates.low)} to {figures.number(rates.high)}"
     text += f", n = {rates.n_kept}"
+    if row.fraction.value is not None and row.ceiling.value is not None:
+        text += (
+            f", {figures.percent(row.fraction.value)} of the exact ceiling of "
+            f"{figures.rate(row.ceiling.value)}"
+        )
     if row.pencil_fraction.value is not None:
         text += f", {figures.percent(row.pencil_fraction.value)} of the pencil ceiling"
     if row.attempt.log_path:
@@ -140,19 +150,28 @@ def _bar(row: Row, label: str) -> Spec:
     rates = row.rates
     median = rates.median if rates else 0.0
     value = _figures_of(row)
-    ceiling = row.pencil_ceiling.value
     top = max(median, (rates.high if rates else None) or 0.0)
-    # A ceiling close behind the bar's end would run through the figure, so the figure steps behind it.
-    if ceiling is not None and top <= ceiling < top * 1.6:
-        top = ceiling
-    return value | {
-        "name": shown(label, 48),
-        "ceiling": ceiling,
-        "ceiling_words": f"pencil ceiling {figures.rate(ceiling)}" if ceiling is not None else "",
-        "label_x": top,
-        "label": figures.number(median),
-        "kept": list(rates.kept) if rates else [],
-    }
+    ticks = {"ceiling": row.ceiling.value, "pencil": row.pencil_ceiling.value}
+    # A tick close behind the bar's end would run through the figure, so the figure steps behind it.
+    for tick in sorted(tick for tick in ticks.values() if tick is not None):
+        if top <= tick < top * 1.6:
+            top = tick
+    return (
+        value
+        | ticks
+        | {
+            "name": shown(label, 48),
+            "ceiling_words": _tick_words("exact ceiling", ticks["ceiling"]),
+            "pencil_words": _tick_words("pencil ceiling", ticks["pencil"]),
+            "label_x": top,
+            "label": figures.number(median),
+            "kept": list(rates.kept) if rates else [],
+        }
+    )
+
+
+def _tick_words(name: str, tps: float | None) -> str:
+    return "" if tps is None else f"{name} {figures.rate(tps)}"
 
 
 def _line(index: int, panel: Panel) -> list[Spec]:

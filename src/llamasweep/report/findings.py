@@ -1,31 +1,22 @@
-"""Sentences made from the data: the title of the page, what it found, and the title of each panel.
-
-A difference is said to exist only where the ranges of the kept repetitions do not overlap and the medians differ by more
-than 3 %; with fewer than two repetitions nothing is said of differences. No sentence praises.
-"""
+"""Sentences made from the data: what was found of speeds, and what went wrong or is in doubt. No sentence praises."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from llamasweep.report import figures
+from llamasweep.report.comparison import compare, median, shallowest
 from llamasweep.report.flags import NOISY
-from llamasweep.report.names import axis_word, shown, value_word
-from llamasweep.report.panels import Panel, Point, Series
+from llamasweep.report.headline import BROKEN_ABOVE, allowed_words
+from llamasweep.report.names import shown
 from llamasweep.report.rows import Row, varying
 from llamasweep.report.strips import per_model, representative
 from llamasweep.results.records import FAILED_STATUSES
 
-SAME_WITHIN = 0.03
-"""Medians closer than this are treated as the same speed (the report's choice; the samples stay visible)."""
-
-_BROKEN_ABOVE = 1.02
-"""A share above this means that an assumption of the ceiling is wrong, not that the machine is good."""
-
-Verdict = Literal["faster", "slower", "same", "undecided"]
+SUSPICIOUS_BELOW = 0.15
+"""A share below this asks whether the ceiling is of the device that did the work."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,51 +25,6 @@ class Finding:
 
     text: str
     link: str
-
-
-def compare(a: Row, b: Row) -> Verdict:
-    """How a stands to b. Undecided: a large difference within the spread, or too few repetitions to see one."""
-    if a.rates is None or b.rates is None:
-        return "undecided"
-    ratio = a.rates.median / b.rates.median
-    if 1 / (1 + SAME_WITHIN) <= ratio <= 1 + SAME_WITHIN:
-        return "same"
-    lows_highs = (a.rates.low, a.rates.high, b.rates.low, b.rates.high)
-    if min(a.rates.n_kept, b.rates.n_kept) < 2 or any(value is None for value in lows_highs):
-        return "undecided"
-    a_low, a_high, b_low, b_high = (float(value or 0.0) for value in lows_highs)
-    if a_low > b_high:
-        return "faster"
-    if a_high < b_low:
-        return "slower"
-    return "undecided"
-
-
-def headline(rows: Sequence[Row], where: str) -> str:
-    """The title: what was measured on what, with its speed and its share of the pencil ceiling."""
-    measured = [row for row in rows if row.rates is not None]
-    if not measured:
-        return f"Nothing could be measured on {where}: {outcome_words(rows) or 'no cell was tried'}"
-    tg = shallowest(representative(measured, "tg"))
-    pp = shallowest(representative(measured, "pp"))
-    best_tg = max(tg, key=median, default=None)
-    best_pp = max(pp, key=median, default=None)
-    best = best_tg or best_pp or max(measured, key=median)
-    subjects = {row.subject for row in measured}
-    parts: list[str] = []
-    if best_tg is not None:
-        parts.append(f"writes {figures.number(median(best_tg))} tokens a second" + _share(best_tg))
-    same_subject = [row for row in pp if row.subject == best.subject]
-    reader = max(same_subject, key=median, default=None if best_tg else best_pp)
-    if reader is not None:
-        unit = "" if parts else " tokens a second"
-        parts.append(f"reads {figures.number(median(reader))}{unit}")
-    if not parts:
-        parts.append(f"does {figures.number(median(best))} tokens a second in {best.test}")
-    speeds = " and ".join(parts) if len(parts) > 1 else parts[0].removesuffix(",")
-    if len(subjects) > 1:
-        return f"On {where}, {best.subject} is the fastest of {len(subjects)}: it {speeds}"
-    return f"{best.subject} on {where} {speeds}"
 
 
 def findings(rows: Sequence[Row]) -> tuple[Finding, ...]:
@@ -102,80 +48,53 @@ def warnings(rows: Sequence[Row]) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def outcome_words(rows: Sequence[Row]) -> str:
-    """`3 cells failed, 2 not possible here`, '' where all went well."""
-    counts = Counter(row.status for row in rows)
-    failed = sum(n for status, n in counts.items() if status in FAILED_STATUSES)
-    parts = [f"{figures.counted(failed, 'cell')} failed"] if failed else []
-    if counts["unsupported"]:
-        parts.append(f"{figures.counted(counts['unsupported'], 'cell')} not possible here")
-    if counts["skipped"]:
-        parts.append(f"{figures.counted(counts['skipped'], 'cell')} skipped")
-    return ", ".join(parts)
-
-
-def panel_title(panel: Panel) -> str:
-    """What one panel shows, in a sentence without a full stop."""
-    if panel.axis == "n_depth":
-        return _depth_title(panel)
-    if panel.axis == "n_threads":
-        return _threads_title(panel)
-    verdicts = {_best_words(series, panel) for series in panel.series}
-    word = _verb(panel.kind)
-    if len(verdicts) == 1:
-        return f"{word} {verdicts.pop()}"
-    return f"{word}: which {axis_word(panel.axis)} is fastest depends on {_series_noun(panel)}"
-
-
-def rates_title(rows: Sequence[Row]) -> str:
-    """What the bars of one kind of test show."""
-    kind = rows[0].kind
-    best = max(rows, key=median)
-    verb = {"tg": "writes", "pp": "reads"}.get(kind, "does")
-    text = f"{shown(best.subject, 60)} {verb} {figures.number(median(best))} tokens a second"
-    return text + (f", the fastest of {len(rows)}" if len(rows) > 1 else "")
-
-
-def median(row: Row) -> float:
-    """Median rate in t/s, 0 where there is none (for sorting only)."""
-    return row.rates.median if row.rates is not None else 0.0
-
-
-def shallowest(rows: Sequence[Row]) -> list[Row]:
-    """Rows at the least depth among them."""
-    depth = min((row.attempt.n_depth for row in rows), default=0)
-    return [row for row in rows if row.attempt.n_depth == depth]
-
-
-def _share(row: Row) -> str:
-    """Nothing above the ceiling: then the bandwidth is wrong for this model, and the findings say so."""
-    fraction = row.pencil_fraction.value
-    if fraction is None or fraction > _BROKEN_ABOVE:
-        return ""
-    return f", {figures.percent(fraction)} of the pencil ceiling,"
-
-
-def _verb(kind: str) -> str:
-    return {"tg": "Generation", "pp": "Prompt reading"}.get(kind, kind)
-
-
 def _ceiling_findings(rows: Sequence[Row]) -> list[Finding]:
-    best = [tg for tg, _ in per_model([row for row in rows if row.rates is not None]) if tg]
-    fractions = [row.pencil_fraction.value for row in best if row.pencil_fraction.value is not None]
-    if not fractions:
-        return []
-    share = figures.span(figures.percent(min(fractions)), figures.percent(max(fractions)))
-    text = f"Generation reaches {share} of the pencil ceiling (memory bandwidth ÷ model size) at its fastest setting"
-    if max(fractions) > _BROKEN_ABOVE:
-        text += (
-            "; above 100 % means that the bandwidth figure is too low for this model, most often because "
-            "its weights stay in the processor's cache"
+    pairs = per_model([row for row in rows if row.rates is not None])
+    tg = [one for one, _ in pairs if one is not None]
+    found = [_generation_share(tg), _prompt_share([pp for _, pp in pairs if pp is not None])]
+    return [Finding(text=text + ".", link="ceiling") for text in found if text]
+
+
+def _generation_share(rows: Sequence[Row]) -> str:
+    exact = [row.fraction.value for row in rows if row.fraction.value is not None]
+    pencil = [row.pencil_fraction.value for row in rows if row.pencil_fraction.value is not None]
+    by_pencil = "the pencil ceiling (bandwidth ÷ model size)"
+    if not exact:
+        if not pencil:
+            return ""
+        reason = next((row.ceiling.reason for row in rows if row.ceiling.reason), None)
+        return (
+            f"Generation reaches {_span(pencil)} of {by_pencil} at its fastest setting; people quote "
+            f"70 to 85 %. No exact ceiling: {shown(reason or '', 200)}"
         )
-    elif min(fractions) >= 0.70:
-        text += ", where a healthy machine reaches 70 to 85 %"
-    else:
-        text += "; people quote 70 to 85 % for a healthy machine and a model much larger than its caches"
-    return [Finding(text=text + ".", link="ceiling")]
+    text = (
+        f"Generation reaches {_span(exact)} of the exact ceiling (bandwidth ÷ bytes that a token must move) "
+        "at its fastest setting"
+    )
+    if max(exact) > BROKEN_ABOVE:
+        return text + (
+            "; above 100 % the bandwidth figure is too low for this model, most often because its weights "
+            "stay in the processor's cache"
+        )
+    if min(exact) < SUSPICIOUS_BELOW:
+        return text + "; so little asks whether the work was done on the device that you think"
+    if pencil:
+        text += f"; of {by_pencil} it is {_span(pencil)}, where people quote 70 to 85 %"
+    return text
+
+
+def _prompt_share(rows: Sequence[Row]) -> str:
+    known = [row for row in rows if row.fraction.value is not None]
+    if not known:
+        return ""
+    shares = [row.fraction.value for row in known if row.fraction.value is not None]
+    bounds = {allowed_words(row) for row in known}
+    what = bounds.pop() if len(bounds) == 1 else "the exact ceiling"
+    return f"Prompt reading reaches {_span(shares)} of {what}"
+
+
+def _span(fractions: Sequence[float]) -> str:
+    return figures.span(figures.percent(min(fractions)), figures.percent(max(fractions)))
 
 
 def _ladder_findings(rows: Sequence[Row]) -> list[Finding]:
@@ -227,77 +146,3 @@ def _failure_findings(rows: Sequence[Row]) -> list[Finding]:
     return [
         Finding(text=f"{figures.counted(len(failed), 'cell')} failed: {words}.", link="failures")
     ]
-
-
-def _depth_title(panel: Panel) -> str:
-    ends = [(series.points[0], series.points[-1]) for series in panel.series]
-    deepest = max(float(last.x) for _, last in ends)
-    where = f"depth {figures.count(int(deepest))}"
-    clear = [(a, b) for a, b in ends if compare(b.row, a.row) in ("slower", "faster")]
-    same = [(a, b) for a, b in ends if compare(b.row, a.row) == "same"]
-    if not clear:
-        visible = "loses nothing" if len(same) == len(ends) else "loses nothing beyond the spread"
-        return f"{_verb(panel.kind)} {visible} up to {where}"
-    kept = [last.median / first.median for first, last in clear + same]
-    share = figures.span(figures.percent(min(kept)), figures.percent(max(kept)))
-    return f"{_verb(panel.kind)} keeps {share} of its speed at {where}"
-
-
-def _threads_title(panel: Panel) -> str:
-    word = _verb(panel.kind)
-    most = max(float(point.x) for series in panel.series for point in series.points)
-    firm = {_enough(series, ("same",)) for series in panel.series}
-    loose = {_enough(series, ("same", "undecided")) for series in panel.series}
-    needed = max(loose)
-    if len(loose) > 1:
-        return (
-            f"{word} needs {min(loose):g} to {needed:g} threads, depending on {_series_noun(panel)}"
-        )
-    if needed == most:
-        return f"{word} still gains at {most:g} threads, the most that was tried"
-    lost = max(series.points[-1].median / _best(series).median for series in panel.series)
-    if all(
-        compare(series.points[-1].row, _best(series).row) == "slower" for series in panel.series
-    ):
-        return (
-            f"{word} is fastest at {needed:g} {_threads(needed)}; {most:g} keep "
-            f"{figures.percent(lost)} of that"
-        )
-    beyond = "" if firm == loose else " beyond the spread"
-    return f"Above {needed:g} {_threads(needed)} {word.lower()} gains nothing{beyond}"
-
-
-def _threads(n: float) -> str:
-    return "thread" if n == 1 else "threads"
-
-
-def _best(series: Series) -> Point:
-    return max(series.points, key=lambda point: point.median)
-
-
-def _enough(series: Series, verdicts: tuple[Verdict, ...]) -> float:
-    """Fewest threads that the fastest point is not clearly faster than; single repetitions show nothing clearly."""
-    best = _best(series)
-    if best.row.rates is None or best.row.rates.n_kept < 2:
-        verdicts = ("same",)
-    return min(
-        float(point.x) for point in series.points if compare(best.row, point.row) in verdicts
-    )
-
-
-def _best_words(series: Series, panel: Panel) -> str:
-    ordered = sorted(series.points, key=lambda point: point.median)
-    worst, best = ordered[0], ordered[-1]
-    if best.median <= worst.median * (1 + SAME_WITHIN):
-        return f"does not depend on {axis_word(panel.axis)} (within 3 %)"
-    if compare(best.row, worst.row) == "undecided":
-        return f"shows no difference in {axis_word(panel.axis)} beyond the spread"
-    return f"is fastest at {axis_word(panel.axis)} {_x_word(best)}"
-
-
-def _x_word(point: Point) -> str:
-    return f"{point.x:g}" if isinstance(point.x, float) else value_word(point.x)
-
-
-def _series_noun(panel: Panel) -> str:
-    return "the quantisation" if all("," not in s.label for s in panel.series) else "the setting"

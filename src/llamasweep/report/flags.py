@@ -43,7 +43,23 @@ _FLAGS: dict[str, tuple[str, str]] = {
     ),
     "unpinned": (
         "not pinned",
-        "Threads were free to move between cores. Set cpu_mask where the spread matters.",
+        "The cores that the sweep asked for could not be had, so threads were free to move. Correct cpu_mask, or read "
+        "these rows as unpinned.",
+    ),
+    "above_ceiling": (
+        "above the ceiling",
+        "Faster than the exact ceiling allows, so one of its assumptions is wrong; they are listed below. Most often the "
+        "bandwidth is: it was measured too low, or the weights stay in a cache and need none.",
+    ),
+    "far_below_ceiling": (
+        "far below the ceiling",
+        "Less than 15 % of the exact ceiling. Is this the device that you think? Look for layers left on the processor, "
+        "a build without its backend, or a busy machine.",
+    ),
+    "contaminated_memory": (
+        "memory not free",
+        "Device memory was not free again before the engine started, so other work may have been on the device. Close "
+        "what uses it and measure these cells again.",
     ),
     "round_failed": (
         "a round failed",

@@ -132,29 +132,37 @@ def point_layer(panel: Panel) -> Spec:
     }
 
 
-def ceilings(panel: Panel) -> dict[float, str]:
-    """The pencil ceilings of a panel that can be drawn without squashing its measurements, with their labels."""
+CeilingLine = tuple[tuple[float | str, float], ...]
+"""(position on the axis, exact ceiling in t/s) of each point that has one."""
+
+
+def ceilings(panel: Panel) -> dict[CeilingLine, str]:
+    """The exact ceilings of a panel that can be drawn without squashing its measurements, with their labels."""
     top = max(point.median for series in panel.series for point in series.points)
-    found: dict[float, str] = {}
+    found: dict[CeilingLine, list[str]] = {}
     for series in panel.series:
-        value = series.points[0].row.pencil_ceiling.value
-        if value is not None and value <= top * 2.2:
-            found.setdefault(
-                value, f"ceiling {series.label}" if len(panel.series) > 1 else "ceiling"
-            )
-    return found
+        known = [(point.x, point.row.ceiling.value) for point in series.points]
+        line = tuple((x, value) for x, value in known if value is not None)
+        if line and max(value for _, value in line) <= top * 2.2:
+            found.setdefault(line, []).append(series.label)
+    is_one = len(found) == 1
+    return {line: "ceiling" if is_one else f"ceiling {labels[0]}" for line, labels in found.items()}
 
 
 def ceiling_layers(panel: Panel) -> list[Spec]:
-    """Ink lines across the plot at the pencil ceilings."""
-    values = [{"ceiling": value} for value in ceilings(panel)]
+    """Ink lines through the exact ceilings: level along threads, falling with depth."""
+    values = [
+        {"x": x, "ceiling": value, "line": index}
+        for index, line in enumerate(ceilings(panel))
+        for x, value in line
+    ]
     if not values:
         return []
     return [
         {
             "data": {"values": values},
-            "mark": {"type": "rule", "color": PALETTE["ink"], "strokeWidth": 1.25, "aria": False},
-            "encoding": {"y": speed("ceiling"), "x": {"value": 0}, "x2": {"value": "width"}},
+            "mark": {"type": "line", "color": PALETTE["ink"], "strokeWidth": 1.25, "aria": False},
+            "encoding": {"y": speed("ceiling"), "detail": {"field": "line"}},
         }
     ]
 
@@ -162,8 +170,9 @@ def ceiling_layers(panel: Panel) -> list[Spec]:
 def end_labels(values: Sequence[Spec], panel: Panel) -> list[Spec]:
     """Names beside the right ends of lines and ceilings, moved apart where they would touch."""
     ends = [(float(v["median"]), v["label"], "ink") for v in values if v["is_last"]]
-    ends += [(value, shown(label, 40), "quiet") for value, label in ceilings(panel).items()]
-    top = max([*(float(v["high"] or v["median"]) for v in values), *(y for y, _, _ in ends)])
+    ends += [(line[-1][1], shown(label, 40), "quiet") for line, label in ceilings(panel).items()]
+    tops = [value for line in ceilings(panel) for _, value in line]
+    top = max([*(float(v["high"] or v["median"]) for v in values), *tops])
     gap = top * 0.08
     placed: list[Spec] = []
     last = -gap

@@ -19,8 +19,8 @@ from markupsafe import Markup
 
 from llamasweep.report import figures
 from llamasweep.report.charts import row_words
-from llamasweep.report.strips import Track
 from llamasweep.report.table import rate_text
+from llamasweep.report.tracks import Track
 from llamasweep.report.views import Page, page
 from llamasweep.results.records import RunData
 

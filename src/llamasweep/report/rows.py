@@ -48,7 +48,8 @@ class Row:
     """One cell on one build in one run.
 
     anchor: id in the page. settings: canonical name -> requested value, n_depth always there. rates: None unless
-    measured. attempt: the latest try, for everything that does not change between rounds.
+    measured. ceiling, fraction: the exact ceiling in t/s and the median's share of it; pencil_… the same of bandwidth /
+    model size. attempt: the latest try, for everything that does not change between rounds.
     """
 
     anchor: str
@@ -60,6 +61,8 @@ class Row:
     settings: dict[str, object]
     status: str
     rates: Rates | None
+    ceiling: Measured
+    fraction: Measured
     pencil_ceiling: Measured
     pencil_fraction: Measured
     ram_bytes: Measured
@@ -165,10 +168,8 @@ def _row(
     if ok and n_failed:
         flags.append("round_failed")
     rates = _rates(ok, samples)
-    ceiling = _pencil(one, "pencil_ceiling_tps")
-    fraction = _pencil(one, "pencil_fraction")
-    if rates is not None and ceiling.value and len(ok) > 1:
-        fraction = Measured(value=rates.median / ceiling.value)
+    ceiling = _ceiling(one, "ceiling_tps")
+    pencil = _ceiling(one, "pencil_ceiling_tps")
     return Row(
         anchor=anchor,
         run_id=one.run_id,
@@ -179,8 +180,10 @@ def _row(
         settings={"n_depth": one.n_depth, **one.requested},
         status=one.status,
         rates=rates,
-        pencil_ceiling=ceiling,
-        pencil_fraction=fraction,
+        ceiling=ceiling,
+        fraction=_share(rates, ceiling),
+        pencil_ceiling=pencil,
+        pencil_fraction=_share(rates, pencil),
         ram_bytes=_telemetry(ok, one, "ram_peak_process_bytes"),
         vram_bytes=_telemetry(ok, one, "vram_peak_device_bytes"),
         energy_j=_telemetry(ok, one, "energy_per_token_j"),
@@ -230,16 +233,23 @@ def _rates(ok: Sequence[Attempt], samples: dict[str, list[Sample]]) -> Rates | N
     )
 
 
-def _pencil(attempt: Attempt, column: str) -> Measured:
+def _ceiling(attempt: Attempt, column: str) -> Measured:
     value = getattr(attempt, column)
     if value is not None:
         return Measured(value=float(value))
-    reason = attempt.reasons.get(column) or attempt.reasons.get("pencil_ceiling_tps")
-    if reason is None and attempt.test_kind != "tg":
-        reason = f"the pencil ceiling is for generation, not for {attempt.test_kind}"
-    elif reason is None and attempt.ceiling_bandwidth_bytes_per_s is None:
+    reason = attempt.reasons.get(column)
+    if reason is None and attempt.ceiling_bandwidth_bytes_per_s is None:
         reason = "the memory bandwidth is not known"
     return Measured(value=None, reason=reason or NO_REASON)
+
+
+def _share(rates: Rates | None, ceiling: Measured) -> Measured:
+    """Median / ceiling, over all rounds; absent for the reason of what it is made of."""
+    if rates is None:
+        return Measured(value=None, reason="not measured")
+    if not ceiling.value:
+        return Measured(value=None, reason=ceiling.reason or NO_REASON)
+    return Measured(value=rates.median / ceiling.value)
 
 
 def _telemetry(ok: Sequence[Attempt], shown: Attempt, column: str) -> Measured:

@@ -1,6 +1,6 @@
-"""The hero: one strip per model and quantisation, measured speed against the pencil ceiling. Rows in, plain data out.
+"""The hero: one strip per model and quantisation, measured speed against its ceiling. Rows in, plain data out.
 
-Which rows become strips, in what order and on what scale; nothing of how they are drawn.
+Which rows become strips and in what order; `tracks` places them, the template draws.
 """
 
 from __future__ import annotations
@@ -11,41 +11,11 @@ from dataclasses import dataclass
 from llamasweep.report.flags import flag_word
 from llamasweep.report.names import axis_word, value_word
 from llamasweep.report.rows import Row, axis_value, varying
+from llamasweep.report.tracks import Missing, Scale, Track, scale_of, track_of
 from llamasweep.results.records import FAILED_STATUSES
-
-BAND_LOW = 0.70
-BAND_HIGH = 0.85
-"""The share of the pencil ceiling that people quote for a healthy machine at small depth."""
 
 MAX_STRIPS = 24
 MAX_FULL_STRIPS = 12
-MAX_SCALE = 3.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Track:
-    """One measured speed on its scale.
-
-    All of `measured`, `low`, `high`, `ceiling`, `band_low`, `band_high` are positions from 0 (left) to 1 (right end
-    of the track); None where not drawn. is_beyond: the measurement lies past the right end.
-    """
-
-    row: Row
-    measured: float
-    low: float | None
-    high: float | None
-    ceiling: float | None
-    band_low: float | None
-    band_high: float | None
-    is_beyond: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Missing:
-    """A track that could not be drawn, and why."""
-
-    row: Row | None
-    reason: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,17 +33,14 @@ class Strip:
 class Hero:
     """All strips. n_left_out: strips beyond the bound. choice: how rows were chosen, None if each stands for itself.
 
-    tg_end_fraction: right end of the tg tracks as a share of each row's ceiling; None where no row has one, and then
-    tg_end_tps is the end in t/s and why_no_ceiling the reason. pp_end_tps: right end of the pp tracks. None: no such track.
+    tg_scale, pp_scale: what the tracks of a kind run to; None where no row of the kind was measured.
     """
 
     strips: tuple[Strip, ...]
     n_left_out: int
     choice: str | None
-    tg_end_fraction: float | None
-    tg_end_tps: float | None
-    pp_end_tps: float | None
-    why_no_ceiling: str | None
+    tg_scale: Scale | None
+    pp_scale: Scale | None
 
 
 def hero(rows: Sequence[Row]) -> Hero | None:
@@ -82,14 +49,11 @@ def hero(rows: Sequence[Row]) -> Hero | None:
     if not timed:
         return None
     axes, chosen = _choose(rows, timed)
-    tg_end, tg_tps = _tg_end(chosen)
-    pp_end = max((_top(pp) for _, pp in chosen if pp is not None and pp.rates), default=0) or None
+    scales = (scale_of([tg for tg, _ in chosen]), scale_of([pp for _, pp in chosen]))
     ordered = sorted(chosen, key=_speed_order(chosen))
     shortened = tuple(axis for axis in varying(timed) if axis not in axes)
-    names = (axes, shortened)
-    strips = tuple(_strip(pair, names, tg_end, tg_tps, pp_end) for pair in ordered[:MAX_STRIPS])
     return Hero(
-        strips=strips,
+        strips=tuple(_strip(pair, axes, shortened, scales) for pair in ordered[:MAX_STRIPS]),
         n_left_out=max(0, len(ordered) - MAX_STRIPS),
         choice=(
             "Each strip is the fastest of its settings of "
@@ -97,12 +61,8 @@ def hero(rows: Sequence[Row]) -> Hero | None:
             if shortened
             else None
         ),
-        tg_end_fraction=tg_end,
-        tg_end_tps=tg_tps if tg_end is None else None,
-        pp_end_tps=pp_end,
-        why_no_ceiling=next(
-            (tg.pencil_ceiling.reason for tg, _ in ordered if tg is not None and tg.rates), None
-        ),
+        tg_scale=scales[0],
+        pp_scale=scales[1],
     )
 
 
@@ -164,20 +124,6 @@ def _median(row: Row | None) -> float:
     return row.rates.median if row is not None and row.rates is not None else 0.0
 
 
-def _top(row: Row) -> float:
-    assert row.rates is not None  # noqa: S101  (the callers filter)
-    return max(row.rates.median, row.rates.high or 0.0)
-
-
-def _tg_end(pairs: Sequence[Pair]) -> tuple[float | None, float | None]:
-    """The right end of all tg tracks: a share of each row's ceiling, or t/s where no row has a ceiling."""
-    measured = [tg for tg, _ in pairs if tg is not None and tg.rates is not None]
-    shares = [_top(row) / row.pencil_ceiling.value for row in measured if row.pencil_ceiling.value]
-    if shares:
-        return min(MAX_SCALE, max(1.05, max(shares) * 1.05)), None
-    return None, max((_top(row) for row in measured), default=None)
-
-
 def _speed_order(pairs: Sequence[Pair]) -> Callable[[Pair], tuple[object, ...]]:
     """Models in the order of their fastest strip, strips of a model by speed."""
     fastest: dict[str, float] = {}
@@ -201,22 +147,21 @@ def _subject_row(pair: Pair) -> Row:
 
 def _strip(
     pair: Pair,
-    axes: tuple[tuple[str, ...], tuple[str, ...]],
-    tg_end: float | None,
-    tg_tps: float | None,
-    pp_end: float | None,
+    axes: tuple[str, ...],
+    shortened: tuple[str, ...],
+    scales: tuple[Scale | None, Scale | None],
 ) -> Strip:
     row = _subject_row(pair)
-    words = [setting_word(axis, axis_value(row, axis)) for axis in axes[0]]
-    words += [_chosen_word(axis, pair) for axis in axes[1]]
+    words = [setting_word(axis, axis_value(row, axis)) for axis in axes]
+    words += [_chosen_word(axis, pair) for axis in shortened]
     return Strip(
         subject=row.subject,
         setting=", ".join(words),
         doubts=tuple(
             dict.fromkeys(flag_word(f) for one in pair if one is not None for f in one.flags)
         ),
-        tg=_tg_track(pair[0], tg_end, tg_tps),
-        pp=_pp_track(pair[1], pp_end),
+        tg=track_of(pair[0], scales[0]),
+        pp=track_of(pair[1], scales[1]),
     )
 
 
@@ -237,45 +182,3 @@ def setting_word(axis: str, value: object) -> str:
     if value is None:
         return f"{axis_word(axis)} left to the engine"
     return f"{axis_word(axis)} {value_word(value)}"
-
-
-def _tg_track(
-    row: Row | None, end_fraction: float | None, end_tps: float | None
-) -> Track | Missing:
-    if row is None or row.rates is None:
-        return _missing(row)
-    ceiling = row.pencil_ceiling.value
-    if end_fraction is not None and not ceiling:
-        return Missing(
-            row=row, reason=f"no ceiling to draw it against: {row.pencil_ceiling.reason}"
-        )
-    end = end_fraction * ceiling if end_fraction is not None and ceiling else (end_tps or _top(row))
-    return _track(row, end, ceiling)
-
-
-def _pp_track(row: Row | None, end_tps: float | None) -> Track | Missing:
-    if row is None or row.rates is None:
-        return _missing(row)
-    return _track(row, end_tps or _top(row), None)
-
-
-def _track(row: Row, end_tps: float, ceiling: float | None) -> Track:
-    rates = row.rates
-    assert rates is not None  # noqa: S101  (the callers filter)
-    has_spread = rates.n_kept > 1 and rates.low is not None and rates.high is not None
-    return Track(
-        row=row,
-        measured=min(1.0, rates.median / end_tps),
-        low=min(1.0, (rates.low or 0.0) / end_tps) if has_spread else None,
-        high=min(1.0, (rates.high or 0.0) / end_tps) if has_spread else None,
-        ceiling=ceiling / end_tps if ceiling else None,
-        band_low=ceiling * BAND_LOW / end_tps if ceiling else None,
-        band_high=ceiling * BAND_HIGH / end_tps if ceiling else None,
-        is_beyond=rates.median > end_tps * 1.0001,
-    )
-
-
-def _missing(row: Row | None) -> Missing:
-    if row is None:
-        return Missing(row=None, reason="not in the sweep")
-    return Missing(row=row, reason=row.attempt.error_message or row.status.replace("_", " "))

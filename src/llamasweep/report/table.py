@@ -78,10 +78,17 @@ def _model_size(row: Row) -> Measured:
 
 _FIGURES: tuple[_Figure, ...] = (
     _Figure(
+        title="of ceiling",
+        note="median ÷ exact ceiling",
+        get=lambda row: row.fraction,
+        absent="no ceiling",
+        show=figures.percent,
+    ),
+    _Figure(
         title="of pencil",
-        note="median ÷ (bandwidth ÷ model size), tg only",
+        note="median ÷ pencil ceiling (bandwidth ÷ model size)",
         get=lambda row: row.pencil_fraction,
-        absent="not modelled",
+        absent="no ceiling",
         show=figures.percent,
     ),
     _Figure(

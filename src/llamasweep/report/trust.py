@@ -13,6 +13,7 @@ from llamasweep.report.rows import NO_REASON, Row
 from llamasweep.results.records import RunData
 
 MAX_ITEMS = 40
+MAX_ASSUMPTIONS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,14 +111,16 @@ def _calibration(rows: Sequence[Row]) -> tuple[str, ...]:
         if value is not None
     ]
     missing = Counter(
-        row.pencil_ceiling.reason or NO_REASON
+        (row.kind, row.ceiling.reason or NO_REASON)
         for row in rows
-        if row.kind == "tg" and row.rates is not None and row.pencil_ceiling.value is None
+        if row.rates is not None and row.ceiling.value is None
     )
     texts += [
-        f"No ceiling for {figures.counted(n, 'tg row')}: {shown(reason, 300)}"
-        for reason, n in missing.items()
+        f"No exact ceiling for {figures.counted(n, f'{kind} row')}: {shown(reason, 300)}"
+        for (kind, reason), n in missing.items()
     ]
+    assumed = Counter(text for attempt in tg for text in attempt.ceiling_assumptions)
+    texts += [f"Assumed: {shown(text, 300)}." for text, _ in assumed.most_common(MAX_ASSUMPTIONS)]
     return tuple(texts)
 
 

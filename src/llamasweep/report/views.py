@@ -13,8 +13,12 @@ from typing import Any
 
 from llamasweep.report import (
     charts,
+    depth_loss,
     figures,
     findings,
+    headline,
+    marks,
+    panel_titles,
     panels,
     repeat,
     strips,
@@ -96,7 +100,7 @@ def page(runs: Sequence[RunData]) -> Page:
     impossible = trouble.impossible(rows)
     hero = strips.hero(rows)
     return Page(
-        title=findings.headline(rows, where),
+        title=headline.headline(rows, where),
         heads=heads,
         findings=_findings(rows),
         hero=hero,
@@ -134,7 +138,7 @@ def _contents(
 def _head(run: RunData, rows: Sequence[Row]) -> RunHead:
     measured = sum(row.rates is not None for row in rows)
     outcome = f"{figures.counted(measured, 'cell')} measured"
-    rest = findings.outcome_words(rows)
+    rest = headline.outcome_words(rows)
     planned = run.info.n_cells_planned
     if rest:
         outcome += f", {rest}"
@@ -222,15 +226,11 @@ def _rates_section(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
         ]
         made.append(
             Chart(
-                title=findings.rates_title(chosen),
+                title=panel_titles.rates_title(chosen),
                 subtitle=f"{_kind_words(bars[0].kind)}, {bars[0].test}",
                 spec=charts.rates_chart(bars, labels),
                 caption=_caption(bars, "Bar")
-                + (
-                    " Black tick: pencil ceiling."
-                    if any(r.pencil_ceiling.value for r in bars)
-                    else ""
-                )
+                + _tick_words(bars)
                 + (
                     f" {len(chosen) - len(bars)} more in the table."
                     if len(chosen) > len(bars)
@@ -281,7 +281,7 @@ def _axis_findings(rows: Sequence[Row]) -> list[findings.Finding]:
         made = panels.panels(rows, axis)
         if made:
             name = f" ({shown(made[0].family, 60)})" if len({p.family for p in made}) > 1 else ""
-            text = f"{findings.panel_title(made[0])}{name}."
+            text = f"{panel_titles.panel_title(made[0])}{name}."
             found.append(findings.Finding(text=text, link=f"axis-{axis}"))
     return found
 
@@ -289,15 +289,26 @@ def _axis_findings(rows: Sequence[Row]) -> list[findings.Finding]:
 def _panel_chart(panel: panels.Panel) -> Chart:
     rows = [point.row for series in panel.series for point in series.points]
     extra = f" Held at {', '.join(panel.fixed)}." if panel.fixed else ""
+    if panel.axis == "n_depth":
+        extra = depth_loss.share_words(panel) + extra
+    if marks.ceilings(panel):
+        extra = " Ink line: exact ceiling." + extra
     if panel.n_left_out:
         extra += (
             f" {figures.counted(panel.n_left_out, 'other series', 'other series')} in the table."
         )
     return Chart(
-        title=findings.panel_title(panel),
+        title=panel_titles.panel_title(panel),
         subtitle=f"{shown(panel.family, 60)}, {_kind_words(panel.kind)}, {panel.test}",
         spec=charts.panel_chart(panel),
         caption=_caption(rows, "Mark") + extra,
+    )
+
+
+def _tick_words(rows: Sequence[Row]) -> str:
+    text = " Thick tick: exact ceiling." if any(row.ceiling.value for row in rows) else ""
+    return text + (
+        " Thin tick: pencil ceiling." if any(row.pencil_ceiling.value for row in rows) else ""
     )
 
 

@@ -20,6 +20,9 @@ from llamasweep.results.records import (
 
 START = datetime(2026, 11, 29, 14, 0, tzinfo=UTC)
 BANDWIDTH = 41.8e9
+READ_SHARE = 0.95
+KV_BYTES_PER_TOKEN = 131_072
+NO_PEAK = "no peak compute rate is known for this device"
 SIZES = {
     "Q4_0": 1_900_000_000,
     "Q8_0": 3_600_000_000,
@@ -77,11 +80,6 @@ def measured(number: int, tps: Sequence[float], *, n_discarded: int = 0, **chang
     base = attempt(number, **changes)
     kept = list(tps[n_discarded:])
     middle = statistics.median(kept)
-    ceiling = (
-        BANDWIDTH / base.model_size_bytes
-        if base.model_size_bytes and base.test_kind == "tg"
-        else None
-    )
     full = replace(
         base,
         n_samples=len(kept),
@@ -91,10 +89,7 @@ def measured(number: int, tps: Sequence[float], *, n_discarded: int = 0, **chang
         sample_std_tps=statistics.stdev(kept) if len(kept) > 1 else None,
         min_tps=min(kept),
         max_tps=max(kept),
-        ceiling_bandwidth_bytes_per_s=BANDWIDTH if ceiling else None,
-        ceiling_bandwidth_source="measured" if ceiling else None,
-        pencil_ceiling_tps=ceiling,
-        pencil_fraction=middle / ceiling if ceiling else None,
+        **ceilings(base, middle),
     )
     n_tokens = base.n_prompt + base.n_gen
     samples = [
@@ -110,6 +105,40 @@ def measured(number: int, tps: Sequence[float], *, n_discarded: int = 0, **chang
         for index, value in enumerate(tps)
     ]
     return full, samples
+
+
+def ceilings(base: Attempt, median_tps: float) -> dict[str, Any]:
+    """Columns as the runner makes them: 5 % of the weights are not read, prompts have no peak; nothing for an unknown size."""
+    size = base.model_size_bytes
+    if not size:
+        return {}
+    is_tg = base.test_kind == "tg"
+    moved = size * READ_SHARE + base.n_depth * KV_BYTES_PER_TOKEN
+    n_bytes = moved if is_tg else moved / 512
+    flop = 2 * size * 1.8
+    columns: dict[str, Any] = {
+        "ceiling_bandwidth_bytes_per_s": BANDWIDTH,
+        "ceiling_bandwidth_source": "measured",
+        "bytes_per_token": n_bytes,
+        "flop_per_token": flop,
+        "arithmetic_intensity": flop / n_bytes,
+        "ceiling_assumptions": ("flash attention was left to the engine and is taken to be on",),
+    }
+    if base.test_kind == "pp":
+        reasons = {"ceiling_tps": NO_PEAK, "pencil_ceiling_tps": NO_PEAK}
+        columns["achieved_flop_per_s"] = median_tps * flop
+        return {**columns, "reasons": {**reasons, **base.reasons}}
+    if not is_tg:
+        return columns
+    exact, pencil = BANDWIDTH / moved, BANDWIDTH / size
+    return columns | {
+        "pencil_ceiling_tps": pencil,
+        "pencil_fraction": median_tps / pencil,
+        "ceiling_tps": exact,
+        "ceiling_fraction": median_tps / exact,
+        "ceiling_bound": "memory",
+        "achieved_bytes_per_s": median_tps * moved,
+    }
 
 
 def info(**changes: Any) -> RunInfo:

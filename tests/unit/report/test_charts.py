@@ -12,7 +12,7 @@ import pytest
 from tests.unit.report.factory import HOSTILE, hostile_run, measured, run_of, sweep_parts
 
 from llamasweep.report import charts, panels
-from llamasweep.report.marks import PALETTE
+from llamasweep.report.marks import PALETTE, ceilings
 from llamasweep.report.rows import Row, rows_of
 from llamasweep.report.views import Page, page
 
@@ -67,11 +67,12 @@ def test_bars_carry_median_range_repetitions_and_ceiling() -> None:
         assert value["median"] == row.rates.median
         assert (value["low"], value["high"]) == (row.rates.low, row.rates.high)
         assert value["kept"] == list(row.rates.kept)
-        assert value["ceiling"] == row.pencil_ceiling.value
+        assert value["ceiling"] == row.ceiling.value
+        assert value["pencil"] == row.pencil_ceiling.value
         assert value["name"] == row.subject
         assert f"n = {row.rates.n_kept}" in value["words"]
     marks = [layer["mark"]["type"] for layer in spec["layer"]]
-    assert marks == ["bar", "rule", "point", "tick", "text"]
+    assert marks == ["bar", "rule", "point", "tick", "tick", "text"]
 
 
 def test_one_repetition_has_no_range_to_draw() -> None:
@@ -125,6 +126,22 @@ def test_names_at_line_ends_do_not_touch() -> None:
     ]
     heights = sorted(label["y"] for label in labels)
     assert all(b - a > 0.5 for a, b in itertools.pairwise(heights))
+
+
+def test_the_ceiling_falls_with_depth_and_is_level_along_threads() -> None:
+    rows = rows_of([run_of(sweep_parts(models=("m",), quants=("Q4_0",), threads=(1, 2)))])
+    depth = panels.panels(rows, "n_depth")[0]
+    (line,) = ceilings(depth)
+    assert [x for x, _ in line] == [0, 512, 2048]
+    assert [tps for _, tps in line] == sorted((tps for _, tps in line), reverse=True)
+    assert line[-1][1] == pytest.approx(41.8e9 / (1.9e9 * 0.95 + 2048 * 131_072))
+    threads = panels.panels(rows, "n_threads")[0]
+    assert all(len({tps for _, tps in level}) == 1 for level in ceilings(threads))
+    (layer,) = [
+        layer for layer in charts.panel_chart(depth)["layer"] if "ceiling" in str(layer["encoding"])
+    ]
+    assert layer["mark"]["type"] == "line"
+    assert layer["mark"]["color"] == PALETTE["ink"]
 
 
 def test_a_ceiling_that_would_squash_the_measurements_is_left_to_the_table() -> None:

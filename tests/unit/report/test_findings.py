@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.unit.report.factory import Part, failed_parts, lost, measured, run_of, sweep_parts
 
-from llamasweep.report import findings, panels
+from llamasweep.report import comparison, depth_loss, findings, headline, panel_titles, panels
 from llamasweep.report.figures import THIN
 from llamasweep.report.rows import Row, rows_of
 
@@ -29,71 +30,75 @@ def test_a_difference_is_seen_only_outside_the_spread(
     a: list[float], b: list[float], verdict: str
 ) -> None:
     first, second = _rows([measured(1, a), measured(2, b)])
-    assert findings.compare(first, second) == verdict
+    assert comparison.compare(first, second) == verdict
 
 
 def test_nothing_is_said_of_a_row_that_was_not_measured() -> None:
     first, second = _rows([measured(1, [10.0, 10.1]), lost(2, status="failed")])
-    assert findings.compare(first, second) == "undecided"
+    assert comparison.compare(first, second) == "undecided"
 
 
 def test_the_title_of_one_model_tells_its_speed_and_share() -> None:
     pp = measured(
         2, [480.0, 485.0, 490.0], test_kind="pp", test_label="pp512", n_prompt=512, n_gen=0
     )
-    title = findings.headline(_rows([measured(1, [17.0, 18.0, 19.0]), pp]), "a Ryzen")
+    title = headline.headline(_rows([measured(1, [17.0, 18.0, 19.0]), pp]), "a Ryzen")
     assert (
         title
-        == f"tiny-llama Q4_0 on a Ryzen writes 18.0 tokens a second, 82{THIN}% of the pencil ceiling, and reads 485"
+        == f"tiny-llama Q4_0 on a Ryzen writes 18.0 tokens a second, 78{THIN}% of what the memory allows, and reads 485"
     )
 
 
 def test_the_title_of_generation_alone_ends_well() -> None:
-    title = findings.headline(_rows([measured(1, [18.0])]), "X")
+    title = headline.headline(_rows([measured(1, [18.0])]), "X")
     assert (
         title
-        == f"tiny-llama Q4_0 on X writes 18.0 tokens a second, 82{THIN}% of the pencil ceiling"
+        == f"tiny-llama Q4_0 on X writes 18.0 tokens a second, 78{THIN}% of what the memory allows"
     )
 
 
 def test_the_title_without_a_ceiling_claims_none() -> None:
-    title = findings.headline(_rows([measured(1, [18.0], model_size_bytes=None)]), "X")
+    title = headline.headline(_rows([measured(1, [18.0], model_size_bytes=None)]), "X")
     assert title == "tiny-llama Q4_0 on X writes 18.0 tokens a second"
 
 
 def test_the_title_of_prompts_alone() -> None:
     pp = measured(2, [485.0], test_kind="pp", test_label="pp512", n_prompt=512, n_gen=0)
-    assert findings.headline(_rows([pp]), "X") == "tiny-llama Q4_0 on X reads 485 tokens a second"
+    assert headline.headline(_rows([pp]), "X") == "tiny-llama Q4_0 on X reads 485 tokens a second"
 
 
 def test_the_title_of_mixed_tests_alone() -> None:
     pg = measured(2, [85.0], test_kind="pg", test_label="pp512+tg32", n_prompt=512, n_gen=32)
     assert (
-        findings.headline(_rows([pg]), "X")
+        headline.headline(_rows([pg]), "X")
         == "tiny-llama Q4_0 on X does 85.0 tokens a second in pp512+tg32"
     )
 
 
 def test_the_title_of_several_models_names_the_fastest() -> None:
-    title = findings.headline(_rows(sweep_parts(threads=(2,))), "X")
+    title = headline.headline(_rows(sweep_parts(threads=(2,))), "X")
     assert title.startswith("On X, tiny-llama Q4_0 is the fastest of 4: it writes 1")
 
 
 def test_the_title_without_measurements_says_so() -> None:
-    title = findings.headline(_rows(failed_parts()), "X")
+    title = headline.headline(_rows(failed_parts()), "X")
     assert (
         title
         == "Nothing could be measured on X: 4 cells failed, 2 cells not possible here, 1 cell skipped"
     )
-    assert findings.headline((), "X") == "Nothing could be measured on X: no cell was tried"
+    assert headline.headline((), "X") == "Nothing could be measured on X: no cell was tried"
 
 
 @pytest.mark.parametrize(
     ("tps", "words"),
     [
-        (17.0, "where a healthy machine reaches 70 to 85"),
-        (9.0, "people quote 70 to 85"),
-        (40.0, "above 100 % means that the bandwidth figure is too low"),
+        (
+            17.0,
+            f"of the pencil ceiling (bandwidth ÷ model size) it is 77{THIN}%, where people quote 70",
+        ),
+        (9.0, "Generation reaches 39"),
+        (3.0, "so little asks whether the work was done on the device that you think"),
+        (40.0, "above 100 % the bandwidth figure is too low"),
     ],
 )
 def test_the_share_of_the_ceiling_is_put_beside_what_people_quote(tps: float, words: str) -> None:
@@ -137,13 +142,65 @@ def test_failures_and_noise_are_told_with_their_kind() -> None:
     ]
 
 
+def test_the_share_of_prompts_is_told_with_what_bounds_it() -> None:
+    prompt, samples = measured(2, [90.0, 91.0], test_kind="pp", n_prompt=512, n_gen=0)
+    known = replace(prompt, ceiling_tps=200.0, ceiling_bound="compute")
+    rows = _rows([measured(1, [18.0]), (known, samples)])
+    assert findings.findings(rows)[1].text == (
+        f"Prompt reading reaches 45{THIN}% of what the compute allows."
+    )
+    assert headline.headline(rows, "X").endswith(
+        f"reads 90.5, 45{THIN}% of what the compute allows"
+    )
+
+
+def test_without_an_exact_ceiling_the_pencil_is_told_with_the_reason() -> None:
+    row, samples = measured(1, [18.0, 18.1])
+    pencil = replace(row, ceiling_tps=None, reasons={"ceiling_tps": "mamba9 is not modelled"})
+    (finding,) = findings.findings(_rows([(pencil, samples)]))
+    assert f"reaches 82{THIN}% of the pencil ceiling" in finding.text
+    assert finding.text.endswith("No exact ceiling: mamba9 is not modelled.")
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        ((0.78, 0.78), ": KV growth explains the loss"),
+        ((0.6, 0.6), ", more than KV growth explains"),
+        ((0.95, 0.95), ", less than KV growth would take"),
+        ((0.78, 0.6), ": KV growth explains the loss of a alone"),
+        ((0.95, 0.6), ", which KV growth does not explain"),
+    ],
+)
+def test_what_depth_costs_is_held_against_what_the_ceiling_loses(
+    kept: tuple[float, float], words: str
+) -> None:
+    rows = []
+    for n, share in enumerate(kept):
+        label: dict[str, Any] = {"model_label": f"m-{'ab'[n]}", "model_quant": "ab"[n]}
+        rows.append(measured(2 * n, [20.0 - n, 20.0 - n], requested={"n_depth": 0}, **label))
+        tps = (20.0 - n) * share
+        deep: dict[str, Any] = {"n_depth": 4096, "requested": {"n_depth": 4096}}
+        rows.append(measured(2 * n + 1, [tps, tps], **deep, **label))
+    (panel,) = panels.panels(_rows(rows), "n_depth")
+    assert depth_loss.loss_words(panel) == words
+
+
+def test_the_shares_behind_that_are_told() -> None:
+    rows = _rows(sweep_parts(models=("m",), quants=("Q4_0",), threads=(2,)))
+    panel = panels.panels(rows, "n_depth")[0]
+    assert depth_loss.share_words(panel) == (
+        f" Share of the exact ceiling: m Q4_0 74{THIN}% at depth 0, 66{THIN}% at depth 2048."
+    )
+
+
 def _axis_title(axis: str, points: dict[int | str, list[float]], **changes: Any) -> str:
     parts = []
     for number, (value, tps) in enumerate(points.items()):
         extra: dict[str, Any] = {"n_depth": value} if axis == "n_depth" else {}
         parts.append(measured(number, tps, requested={axis: value}, **extra, **changes))
     (panel,) = panels.panels(_rows(parts), axis)
-    return findings.panel_title(panel)
+    return panel_titles.panel_title(panel)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +208,11 @@ def _axis_title(axis: str, points: dict[int | str, list[float]], **changes: Any)
     [
         (
             {0: [20.0, 20.1], 4096: [15.0, 15.1]},
-            f"Generation keeps 75{THIN}% of its speed at depth 4096",
+            f"Generation keeps 75{THIN}% of its speed at depth 4096: KV growth explains the loss",
+        ),
+        (
+            {0: [20.0, 20.1], 4096: [12.0, 12.1]},
+            f"Generation keeps 60{THIN}% of its speed at depth 4096, more than KV growth explains",
         ),
         (
             {0: [20.0, 20.1], 16384: [19.9, 20.1]},
@@ -220,7 +281,7 @@ def test_series_that_disagree_are_told_as_a_range() -> None:
     ]
     (panel,) = panels.panels(_rows(parts), "n_threads")
     assert (
-        findings.panel_title(panel)
+        panel_titles.panel_title(panel)
         == "Generation needs 2 to 4 threads, depending on the quantisation"
     )
 
@@ -254,6 +315,6 @@ def test_words_on_an_axis_are_named() -> None:
 
 def test_bars_are_titled_with_the_fastest() -> None:
     rows = [row for row in _rows(sweep_parts(threads=(2,), depths=(0,))) if row.kind == "tg"]
-    assert findings.rates_title(rows).startswith("tiny-llama Q4_0 writes ")
-    assert findings.rates_title(rows).endswith("tokens a second, the fastest of 4")
-    assert findings.rates_title(rows[:1]).endswith("tokens a second")
+    assert panel_titles.rates_title(rows).startswith("tiny-llama Q4_0 writes ")
+    assert panel_titles.rates_title(rows).endswith("tokens a second, the fastest of 4")
+    assert panel_titles.rates_title(rows[:1]).endswith("tokens a second")

@@ -194,13 +194,16 @@ def test_prompts_alone_are_a_page() -> None:
             )
         ]
     )
-    assert "The ceiling of prompt reading is not modelled yet" in html
-    assert "No pencil ceiling" not in html
+    assert (
+        "No exact ceiling of prompt reading: <bdi>no peak compute rate is known for this device</bdi>"
+        in html
+    )
+    assert "No exact ceiling of generation" not in html
 
 
 def test_generation_without_a_known_bandwidth_says_why_there_is_no_ceiling() -> None:
     html = render_report([run_of([measured(1, [18.0, 18.1], model_size_bytes=None)])])
-    assert "No pencil ceiling: <bdi>the memory bandwidth is not known</bdi>" in html
+    assert "No exact ceiling of generation: <bdi>the memory bandwidth is not known</bdi>" in html
 
 
 def test_an_empty_run_is_still_a_page() -> None:

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from tests.unit.report.factory import (
     BANDWIDTH,
+    NO_PEAK,
+    READ_SHARE,
     SIZES,
     failed_parts,
     lost,
@@ -33,6 +35,8 @@ def test_rounds_of_a_cell_are_one_row_over_all_kept_repetitions() -> None:
     assert row.rates.median == 11.0
     assert row.rates.n_kept == 4
     assert row.pencil_fraction.value == 11.0 / (BANDWIDTH / SIZES["Q4_0"])
+    assert row.ceiling.value == BANDWIDTH / (SIZES["Q4_0"] * READ_SHARE)
+    assert row.fraction.value == 11.0 / row.ceiling.value
     assert row.n_rounds == 2
 
 
@@ -69,19 +73,20 @@ def test_absent_figures_keep_their_reason_and_are_never_zero() -> None:
     assert row.rates.std is None
 
 
-def test_every_missing_pencil_ceiling_says_why() -> None:
+def test_every_missing_ceiling_says_why() -> None:
     unknown = replace(
         measured(1, [10.0])[0],
         ceiling_bandwidth_bytes_per_s=None,
+        ceiling_tps=None,
         pencil_ceiling_tps=None,
         pencil_fraction=None,
     )
     prompt = measured(2, [90.0], test_kind="pp", n_prompt=512, n_gen=0)
-    odd = replace(measured(3, [10.0])[0], pencil_ceiling_tps=None, pencil_fraction=None)
+    odd = replace(measured(3, [10.0])[0], ceiling_tps=None, pencil_ceiling_tps=None)
     rows = rows_of([run_of([(unknown, []), prompt, (odd, [])])])
-    assert rows[0].pencil_ceiling.reason == "the memory bandwidth is not known"
-    assert rows[1].pencil_ceiling.reason == "the pencil ceiling is for generation, not for pp"
-    assert rows[2].pencil_ceiling.reason == NO_REASON
+    for name in ("ceiling", "fraction", "pencil_ceiling", "pencil_fraction"):
+        reasons = [getattr(row, name).reason for row in rows]
+        assert reasons == ["the memory bandwidth is not known", NO_PEAK, NO_REASON]
 
 
 def test_failed_rows_have_no_rates() -> None:

@@ -3,19 +3,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from tests.unit.report.factory import Part, failed_parts, lost, measured, run_of, sweep_parts
 
 from llamasweep.report.rows import rows_of
 from llamasweep.report.strips import (
     MAX_STRIPS,
-    Missing,
     Strip,
-    Track,
     hero,
     per_model,
     representative,
 )
+from llamasweep.report.tracks import Missing, Track
 
 
 def test_a_strip_stands_for_model_quantisation_and_depth_when_there_are_many_settings() -> None:
@@ -32,70 +30,6 @@ def test_few_cells_each_have_their_strip() -> None:
     assert view is not None
     assert view.choice is None
     assert sorted(strip.setting for strip in view.strips) == ["threads 1", "threads 2", "threads 4"]
-
-
-def test_tg_is_drawn_against_the_pencil_ceiling() -> None:
-    (strip,) = _strips([measured(1, [10.0, 11.0, 12.0])])
-    track = strip.tg
-    assert isinstance(track, Track)
-    assert track.ceiling is not None
-    assert track.measured / track.ceiling == pytest.approx(11.0 / (41.8 / 1.9))
-    assert track.band_low == pytest.approx(track.ceiling * 0.70)
-    assert track.band_high == pytest.approx(track.ceiling * 0.85)
-    assert track.low is not None
-    assert track.high is not None
-    assert track.low < track.measured < track.high
-
-
-def test_pp_has_a_track_without_a_ceiling() -> None:
-    parts = [_prompt(1, 200.0), _prompt(2, 400.0, model_label="other", model_quant="Q8_0")]
-    strips = _strips(parts)
-    track = strips[0].pp
-    assert isinstance(track, Track)
-    assert track.ceiling is None
-    assert isinstance(strips[0].tg, Missing)
-    assert strips[0].tg.reason == "not in the sweep"
-
-
-def test_a_speed_above_the_ceiling_stays_within_its_track() -> None:
-    (strip,) = _strips([measured(1, [40.0, 40.0])])
-    assert isinstance(strip.tg, Track)
-    assert strip.tg.measured < 1
-    assert strip.tg.ceiling is not None
-    assert strip.tg.measured > strip.tg.ceiling
-
-
-def test_a_speed_far_above_the_ceiling_is_marked_as_beyond() -> None:
-    (strip,) = _strips([measured(1, [400.0, 400.0])])
-    assert isinstance(strip.tg, Track)
-    assert strip.tg.is_beyond
-    assert strip.tg.measured == 1.0
-
-
-def test_without_any_ceiling_tracks_compare_with_the_fastest() -> None:
-    parts = [
-        measured(n, [tps], model_size_bytes=None, requested={"n_threads": n})
-        for n, tps in ((1, 5.0), (2, 10.0))
-    ]
-    view = hero(rows_of([run_of(parts)]))
-    assert view is not None
-    assert view.tg_end_fraction is None
-    assert view.tg_end_tps == 10.0
-    track = view.strips[1].tg
-    assert isinstance(track, Track)
-    assert track.measured == 0.5
-    assert view.why_no_ceiling == "the memory bandwidth is not known"
-
-
-def test_a_row_without_a_ceiling_beside_rows_with_one_says_so() -> None:
-    parts = [
-        measured(1, [10.0]),
-        measured(2, [9.0], model_size_bytes=None, requested={"n_threads": 1}),
-    ]
-    missing = [strip.tg for strip in _strips(parts) if isinstance(strip.tg, Missing)]
-    assert [m.reason for m in missing] == [
-        "no ceiling to draw it against: the memory bandwidth is not known"
-    ]
 
 
 def test_one_repetition_has_no_whisker() -> None:

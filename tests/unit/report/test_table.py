@@ -1,6 +1,17 @@
 from __future__ import annotations
 
-from tests.unit.report.factory import Part, failed_parts, measured, run_of, sweep_parts, telemetry
+import re
+from pathlib import Path
+
+from tests.unit.report.factory import (
+    NO_PEAK,
+    Part,
+    failed_parts,
+    measured,
+    run_of,
+    sweep_parts,
+    telemetry,
+)
 
 from llamasweep.report.flags import flag_meaning, flag_word
 from llamasweep.report.rows import rows_of
@@ -27,7 +38,7 @@ def _note(view: Table, cell: CellText) -> str:
 def test_columns_are_what_varies_and_what_was_measured() -> None:
     view = table(rows_of([run_of(sweep_parts())]))
     assert _titles(view) == [
-        "model", "quant", "threads", "depth", "test", "t/s", "n", "of pencil", "size", "RAM", "flags", "status",
+        "model", "quant", "threads", "depth", "test", "t/s", "n", "of ceiling", "of pencil", "size", "RAM", "flags", "status",
     ]  # fmt: skip
     assert view.same == ("ubatch 512",)
 
@@ -91,9 +102,13 @@ def test_discarded_repetitions_are_counted_beside_the_kept() -> None:
     assert _cell(_table(measured(1, [5.0, 10.0, 10.1], n_discarded=1)), 0, "n").text == "2 (+1)"
 
 
-def test_the_pencil_share_of_prompts_is_not_modelled_rather_than_not_measured() -> None:
+def test_a_share_without_a_ceiling_says_why() -> None:
     view = table(rows_of([run_of(sweep_parts())]))
-    assert _cell(view, 0, "of pencil").text == "not modelled"
+    for title in ("of ceiling", "of pencil"):
+        cell = _cell(view, 0, title)
+        assert cell.text == "no ceiling"
+        assert _note(view, cell) == NO_PEAK
+        assert _cell(view, 1, title).text.endswith("%")
 
 
 def test_a_setting_left_to_the_engine_is_said() -> None:
@@ -106,4 +121,13 @@ def test_flags_are_words_and_unknown_ones_keep_their_name() -> None:
     assert flag_word("wide_spread") == "noisy"
     assert flag_word("new_doubt") == "new doubt"
     assert "Close other programs" in flag_meaning("noisy")
+    assert flag_word("above_ceiling") == "above the ceiling"
+    assert "could not be had" in flag_meaning("unpinned")
     assert flag_meaning("new_doubt")
+
+
+def test_flags_have_the_words_that_the_documentation_gives_them() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^\| ([^|`]+?) \| `(\w+)` \|", text, re.MULTILINE))
+    assert {"above_ceiling", "unpinned", "wide_spread"} <= set(documented.values())
+    assert {flag_word(flag) for flag in documented.values()} == set(documented)

@@ -49,7 +49,8 @@ def test_the_ceiling_tells_where_its_bandwidth_comes_from_or_why_there_is_none()
     parts = [measured(1, [1.0]), measured(2, [1.0], model_size_bytes=None)]
     assert _trust(run_of(parts)).calibration == (
         f"Memory bandwidth 41.8{THIN}GB/s, measured (1 tg row).",
-        "No ceiling for 1 tg row: the memory bandwidth is not known",
+        "No exact ceiling for 1 tg row: the memory bandwidth is not known",
+        "Assumed: flash attention was left to the engine and is taken to be on.",
     )
 
 
