@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,23 +13,28 @@ from llamasweep.results.records import FAILED_STATUSES
 
 MAX_FAILURES = 60
 MAX_ROWS_NAMED = 8
+MAX_ROWS_LISTED = 200
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.,\u202f]\d+)*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
     """Cells that failed in the same way: one card.
 
-    end: how the process ended, in words. stderr, log_path: of the first of them that has any, None where none has;
-    n_logs: how many logs there are in all. rows: anchors and names of the first few.
+    message: of the first; is_varied: the numbers in it differ among the cells. end: how the processes ended, in words.
+    stderr, log_path: of the first of them that has any, None where none has; n_logs: how many logs there are in all.
+    rows: anchors and names, the first MAX_ROWS_NAMED; more_rows: those after them, up to MAX_ROWS_LISTED.
     """
 
     title: str
     message: str
+    is_varied: bool
     end: str
     stderr: str | None
     log_path: str | None
     n_logs: int
     rows: tuple[tuple[str, str], ...]
+    more_rows: tuple[tuple[str, str], ...]
     n_rows: int
 
 
@@ -53,20 +59,14 @@ STATUS_WORDS: dict[str, str] = {
 
 
 def failures(rows: Sequence[Row]) -> tuple[tuple[Failure, ...], int]:
-    """Cards of failed cells, one per distinct reason and end; and how many cells are beyond the bound."""
+    """Cards of failed cells, one per kind and message without its numbers; and how many cells are beyond the bound."""
     axes = varying(rows)
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         if row.status in FAILED_STATUSES:
             attempt = row.attempt
-            key = (
-                row.status,
-                attempt.error_kind,
-                attempt.error_message,
-                attempt.exit_code,
-                attempt.exit_signal,
-            )
-            groups.setdefault(key, []).append(row)
+            cause = _NUMBER.sub("#", attempt.error_message or "")
+            groups.setdefault((row.status, attempt.error_kind, cause), []).append(row)
     cards = [_failure(group, axes) for group in groups.values()]
     return tuple(cards[:MAX_FAILURES]), sum(card.n_rows for card in cards[MAX_FAILURES:])
 
@@ -107,14 +107,17 @@ def _failure(group: Sequence[Row], axes: Sequence[str]) -> Failure:
     attempt = told[0].attempt
     logs = dict.fromkeys(row.attempt.log_path for row in group if row.attempt.log_path)
     log_path = attempt.log_path or next(iter(logs), None)
+    named = tuple((row.anchor, row_name(row, axes)) for row in group[:MAX_ROWS_LISTED])
     return Failure(
         title=_title(attempt.status, attempt.error_kind),
         message=shown(attempt.error_message or f"no message: {NO_REASON}", 600),
-        end=_end(group[0]),
+        is_varied=len({row.attempt.error_message for row in group}) > 1,
+        end="; ".join(tuple(dict.fromkeys(_end(row) for row in group))[:3]),
         stderr=shown_block(attempt.stderr_tail) if attempt.stderr_tail else None,
         log_path=shown(log_path, 160) if log_path else None,
         n_logs=len(logs),
-        rows=_named(group, axes),
+        rows=named[:MAX_ROWS_NAMED],
+        more_rows=named[MAX_ROWS_NAMED:],
         n_rows=len(group),
     )
 
