@@ -1,0 +1,59 @@
+"""What is asked of a model on a rig: lengths, batches, cache types, placement, streams. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llamasweep.ceilings.kv_cache import ContextSettings
+from llamasweep.ceilings.placement import PlacementSettings
+from llamasweep.ceilings.rig import Rig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """A test, as llama-bench would run it, and a request.
+
+    n_ctx: cells of all streams together, None = what the test needs. n_gpu_layers: -1 = all.
+    n_request_prompt, n_request_gen: of the request whose times are wanted, None = those of the test.
+    prefill_tps, decode_tps: measured rates that take the place of ceilings where times are computed.
+    reserve_bytes: left to the system on the host, None = what `memory_fit` leaves.
+    """
+
+    n_depth: int = 0
+    n_prompt: int = 512
+    n_gen: int = 128
+    n_batch: int = 2048
+    n_ubatch: int = 512
+    type_k: str = "f16"
+    type_v: str = "f16"
+    flash_attn: bool = True
+    n_gpu_layers: int = -1
+    n_cpu_moe: int = 0
+    n_streams: int = 1
+    n_ctx: int | None = None
+    n_request_prompt: int | None = None
+    n_request_gen: int | None = None
+    prefill_tps: float | None = None
+    decode_tps: float | None = None
+    reserve_bytes: int | None = None
+
+    @property
+    def settings(self) -> ContextSettings:
+        """The context; as in llama-bench it holds exactly depth, prompt and answer of each stream."""
+        needed = self.n_streams * (self.n_depth + self.n_prompt + self.n_gen)
+        return ContextSettings(
+            n_ctx=self.n_ctx or needed,
+            n_ubatch=min(self.n_ubatch, self.n_batch),
+            type_k=self.type_k,
+            type_v=self.type_v,
+            flash_attn=self.flash_attn,
+            n_seq=self.n_streams,
+        )
+
+    def placement(self, rig: Rig) -> PlacementSettings:
+        """Where the engine is asked to put layers on this rig."""
+        return PlacementSettings(
+            n_gpu_layers=self.n_gpu_layers if rig.accelerators else 0,
+            n_cpu_moe=self.n_cpu_moe,
+            tensor_split=rig.tensor_split,
+        )
