@@ -1,0 +1,117 @@
+"""Checks of threads and of what else used the processor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from llamasweep.results.finding_kinds import Kind, Severity
+from llamasweep.results.findings import Finding, make_finding
+from llamasweep.results.measured_rows import (
+    MeasuredRows,
+    fastest,
+    figures,
+    median,
+    ran_on_cpu,
+    share,
+    whole_in_force,
+)
+from llamasweep.results.records import Attempt
+
+SAME_WITHIN = 0.03
+BUSY_FROM = 0.10
+COLLAPSE_BELOW = 0.5
+
+
+def check(run: MeasuredRows) -> Iterator[Finding]:
+    """Row by row; thread counts only where the CPU does the work."""
+    for row in run.rows:
+        if ran_on_cpu(row):
+            yield from _threads(run, row)
+        yield from _other_load(run, row)
+
+
+def _threads(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
+    n_threads = whole_in_force(row, "n_threads")
+    if n_threads is None:
+        return
+    n_cpus, n_cores, quota = (
+        run.machine.n_cpus,
+        run.machine.n_cores,
+        run.machine.number("cpu_quota"),
+    )
+    allowed = min((n for n in (n_cpus, math.ceil(quota) if quota else None) if n), default=None)
+    if allowed is not None and n_threads > allowed:
+        evidence = {
+            "n_threads": n_threads,
+            "n_logical_processors": n_cpus,
+            "cpu_quota": f"{quota:g}" if quota else None,
+        }
+        yield make_finding("more_threads_than_cpus", evidence, [row.attempt_id])
+    elif n_cores is not None and n_threads > n_cores:
+        yield from _beyond(run, row, "smt_siblings", n_cores)
+    elif row.test_kind == "tg":
+        yield from _beyond(run, row, "threads_beyond_knee", run.machine.knee_threads)
+
+
+def _beyond(run: MeasuredRows, row: Attempt, kind: Kind, limit: int | None) -> Iterator[Finding]:
+    """The run's own rows decide; only where it has none with fewer threads does the limit."""
+    n_threads = whole_in_force(row, "n_threads") or 0
+    is_smt = kind == "smt_siblings"
+    fewer = fastest(
+        r
+        for r in run.beside(row, "n_threads")
+        if 0 < (whole_in_force(r, "n_threads") or 0) < n_threads
+        and not (is_smt and limit and (whole_in_force(r, "n_threads") or 0) > limit)
+    )
+    is_beyond = limit is not None and n_threads > limit
+    evidence: dict[str, int | float | str | None] = {
+        "n_threads": n_threads,
+        "n_physical_cores" if is_smt else "n_threads_at_the_knee": limit,
+        "median_tps": median(row),
+    }
+    if fewer is not None:
+        ratio = median(fewer) / median(row)
+        loses, gains_nothing = ratio > 1 + SAME_WITHIN, ratio >= 1 - SAME_WITHIN
+        if not (loses or (is_beyond and gains_nothing)):
+            return
+        evidence |= {
+            "n_fewer_threads": whole_in_force(fewer, "n_threads"),
+            "with_fewer_threads_tps": median(fewer),
+        }
+    else:
+        loses = False
+        if not is_beyond:
+            return
+    severity: Severity = "warning" if loses else "note"
+    yield make_finding(kind, evidence, [row.attempt_id], severity=severity)
+
+
+def _other_load(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
+    use = figures(row).cpu_use_other_fraction
+    if use is None or use < BUSY_FROM:
+        return
+    n_cpus, n_threads = run.machine.count("n_cores_logical"), whole_in_force(row, "n_threads")
+    evidence: dict[str, int | float | str | None] = {"cpu_use_of_others_fraction": use}
+    if n_cpus is not None and n_threads is not None and ran_on_cpu(row):
+        evidence |= {"n_threads": n_threads, "n_logical_processors": n_cpus}
+        collapse = _collapse(run, row)
+        if use * n_cpus + n_threads > n_cpus and collapse:
+            yield make_finding("barrier_collapse", {**evidence, **collapse}, [row.attempt_id])
+            return
+    yield make_finding("busy_neighbour", evidence, [row.attempt_id])
+
+
+def _collapse(run: MeasuredRows, row: Attempt) -> dict[str, float]:
+    """Signs that most of the speed was lost; {} where there is none."""
+    found: dict[str, float] = {}
+    fraction = share(row)
+    if fraction is not None and fraction < COLLAPSE_BELOW:
+        found["share_of_the_ceiling_fraction"] = fraction
+    rates = run.kept_rates(row)
+    if rates and min(rates) < COLLAPSE_BELOW * max(rates):
+        found |= {"slowest_repetition_tps": min(rates), "fastest_repetition_tps": max(rates)}
+    best = fastest(run.rounds(row))
+    if best is not None and median(row) < COLLAPSE_BELOW * median(best):
+        found |= {"median_tps": median(row), "in_another_round_tps": median(best)}
+    return found
