@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.fakes.builds import write_build
+from tests.integration.running import Desk
 
 _FIXED_ENVIRONMENT = {
     "COLUMNS": "100",
@@ -125,3 +126,11 @@ def fake_build(tmp_path: Path) -> Callable[..., Path]:
         return write_build(tmp_path / "builds" / name, **settings)
 
     return make
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A folder to run sweeps in, apart from builds and models."""
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    return Desk(folder=folder)

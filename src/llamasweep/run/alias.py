@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from pathlib import Path
 
 _PLAIN = re.compile(r"/[A-Za-z0-9_./+@=:~ -]*")
 _SHARD = re.compile(r"-[0-9]{5}-of-([0-9]{5})\.gguf$")
 _CAN_LINK = os.name != "nt"
+
+
+def scratch_parent() -> str | None:
+    """Where temporary folders go: the system's place if its name is harmless, else a plain one. None = the system's."""
+    usual = tempfile.gettempdir()
+    if os.name == "nt" or _PLAIN.fullmatch(usual):
+        return None
+    return next((place for place in ("/tmp", "/var/tmp") if os.access(place, os.W_OK)), None)  # noqa: S108
 
 
 def plain_path(model: Path, folder: Path, name: str) -> str:

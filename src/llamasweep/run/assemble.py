@@ -141,7 +141,12 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
     ceiling, ceiling_reasons, ceiling_flags = ceiling_columns(
         description["cells"][c.index].get("ceiling", {}), cell.test.kind, summary.median_tps
     )
+    differences = [
+        *verified.differences,
+        *_repetitions(len(durations_ns), base.n_reps_requested),
+    ]
     flags = [
+        *(["applied_differs"] if len(differences) > len(verified.differences) else []),
         *verified.flags,
         *_rate_flags(rates, kept),
         *_telemetry_flags(telemetry),
@@ -165,7 +170,7 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
         max_tps=summary.max_tps,
         engine_mean_tps=_number(c.row.get("avg_ts")),
         flags=tuple(dict.fromkeys([*base.flags, *flags])),
-        differences=verified.differences,
+        differences=tuple(differences),
         reasons={**reasons, **ceiling_reasons},
         telemetry=telemetry,
         **ceiling,
@@ -179,6 +184,13 @@ def _other_tests(c: _RowContext) -> str | None:
     if n_tests is None or n_tests == n_cells:
         return None
     return f"the engine ran {n_tests} tests where {n_cells} were asked for; look at extra_args"
+
+
+def _repetitions(n_measured: int, n_asked: int | None) -> list[str]:
+    """`extra_args` may say another -r."""
+    if n_asked is None or n_measured == n_asked:
+        return []
+    return [f"repetitions: asked {n_asked}, applied {n_measured}"]
 
 
 def _samples(c: _RowContext, attempt: Attempt, n_tokens: int, n_discarded: int) -> list[Sample]:

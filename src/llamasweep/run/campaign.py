@@ -20,10 +20,11 @@ from llamasweep.builds.registry import Registry
 from llamasweep.engines.llama_bench import tell_what_cannot_be_said
 from llamasweep.errors import MachineError, StoreError
 from llamasweep.machine.awake import keep_awake
-from llamasweep.machine.calibration import bandwidth_for_run
+from llamasweep.machine.calibration import load_calibration
 from llamasweep.machine.facts import MachineFacts, read_facts
 from llamasweep.machine.quiet import check
 from llamasweep.results.records import SCHEMA_VERSION, Attempt
+from llamasweep.run.bandwidths import Bandwidths, look_at_bandwidths
 from llamasweep.run.cooldown import Cooler
 from llamasweep.run.lock import SweepLock
 from llamasweep.run.measure import Bench, call_options
@@ -39,7 +40,6 @@ from llamasweep.store.parquet import RunStore
 from llamasweep.sweep.spec import SweepSpec
 from llamasweep.telemetry.sampler import Sampler
 from llamasweep.telemetry.sources import OpenedSources, open_sources
-from llamasweep.units import format_bytes_per_s
 
 _ON_FINISH_LIMIT_S = 3600.0
 _HISTORY_RUNS = 5
@@ -70,14 +70,14 @@ def run_sweep(
         if lock.orphan_ended:
             progress.note("an engine that a killed run had left behind was ended")
         facts = read_facts()
-        bandwidth, bandwidth_source = _bandwidth(spec, facts, progress)
+        bandwidths, notes = look_at_bandwidths(spec, facts)
         prepared = prepare(
             spec,
             wishes=options.wishes,
             registry=Registry(),
             facts=facts,
             history=past_attempts(options.results_root),
-            bandwidth_bytes_per_s=bandwidth,
+            bandwidth_bytes_per_s=bandwidths.given or bandwidths.ram,
             generate=True,
             on_synth=on_synth,
         )
@@ -97,10 +97,10 @@ def run_sweep(
         _tell(
             session,
             progress,
-            [*noticed, *prepared.plan.warnings, *quiet.findings, *_unsayable(prepared)],
+            [*noticed, *notes, *prepared.plan.warnings, *quiet.findings, *_unsayable(prepared)],
         )
         opened = _open_telemetry(prepared.spec, stack)
-        bench = _bench(prepared.spec, facts, bandwidth, bandwidth_source, opened)
+        bench = _bench(prepared.spec, facts, bandwidths, opened)
         awake = stack.enter_context(keep_awake(f"llamasweep measures {spec.name}"))
         if not awake.is_kept:
             progress.note(f"the machine is not kept awake: {awake.reason}")
@@ -135,10 +135,10 @@ def _runner(
 
 def run_facts(prepared: Prepared, facts: MachineFacts) -> dict[str, Any]:
     """What run.json says of the sweep, the machine and what is measured."""
-    spec = prepared.spec
+    spec = prepared.whole
     home = str(Path.home())
     resolved = spec.to_resolved_dict()
-    resolved["env"] = hide_in_environment(spec.env)
+    resolved["env"] = hide_in_environment(spec.env, home)
     resolved["extra_args"] = hide_in_argv(spec.extra_args, home)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -146,12 +146,18 @@ def run_facts(prepared: Prepared, facts: MachineFacts) -> dict[str, Any]:
         "sweep_file": hide_in_argv([spec.file], home)[0] if spec.file else None,
         "sweep_resolved": resolved,
         "seed": spec.seed,
-        "machine": {**facts.to_dict(), "fingerprint": facts.fingerprint},
+        "machine": {**facts.to_dict(), "calibration": _calibration(facts)},
         "builds": [_build_facts(b, home) for b in prepared.subjects.builds],
         "models": [_model_facts(m, home) for m in prepared.subjects.models.values()],
         "n_cells_planned": prepared.plan.n_cells + prepared.plan.n_unreadable,
         "versions": {"python": platform.python_version(), "llamasweep": version("llamasweep")},
     }
+
+
+def _calibration(facts: MachineFacts) -> dict[str, Any] | None:
+    """The newest calibration of this machine, None where there is none."""
+    known = load_calibration(facts.fingerprint)
+    return None if known is None else known.to_dict()
 
 
 def _build_facts(build: Any, home: str) -> dict[str, Any]:
@@ -193,32 +199,17 @@ def past_attempts(results_root: Path) -> Iterable[Attempt]:
             continue
 
 
-def _bandwidth(
-    spec: SweepSpec, facts: MachineFacts, progress: Progress
-) -> tuple[float | None, str | None]:
-    if spec.bandwidth_bytes_per_s is not None:
-        return spec.bandwidth_bytes_per_s, "given in the sweep"
-    found = bandwidth_for_run(facts)
-    if found.bytes_per_s is not None:
-        progress.note(f"memory bandwidth {format_bytes_per_s(found.bytes_per_s)}, {found.source}")
-    for warning in found.warnings:
-        progress.note(warning)
-    return found.bytes_per_s, found.source
-
-
 def _bench(
     spec: SweepSpec,
     facts: MachineFacts,
-    bandwidth: float | None,
-    source: str | None,
+    bandwidths: Bandwidths,
     opened: OpenedSources | None,
 ) -> Bench:
     return Bench(
         spec=spec,
         machine={"fingerprint": facts.fingerprint},
         n_cores=facts.n_cores_logical or 1,
-        bandwidth_bytes_per_s=bandwidth,
-        bandwidth_source=source,
+        bandwidths=bandwidths,
         sampler=Sampler(opened.sources, spec.telemetry_interval_s)
         if opened and spec.telemetry_interval_s
         else None,

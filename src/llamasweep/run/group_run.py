@@ -18,6 +18,7 @@ from llamasweep.engines.base import EngineEvent
 from llamasweep.engines.llama_bench_output import LogReader, RowReader
 from llamasweep.results.records import Reading
 from llamasweep.run.group_log import GroupLog
+from llamasweep.run.memory_kills import oom_kill_count
 from llamasweep.run.process import Ending, EngineProcess, Item, Line, StreamEnd
 from llamasweep.run.timeouts import Expected, Watch
 
@@ -106,6 +107,7 @@ def run_group(
     on_event: OnEvent,
 ) -> Outcome:
     """Start, follow and end one engine process; whatever happens, none of its processes is left."""
+    kills_before = oom_kill_count()
     process = EngineProcess(
         command.argv,
         env=command.env,
@@ -133,6 +135,7 @@ def run_group(
             "absent": sampling.absent if sampling is not None else None,
             "exit_code": ending.exit_code,
             "exit_signal": ending.exit_signal,
+            "was_oom_killed": _rose(kills_before, oom_kill_count()),
             "reason": reason,
             "message": message,
             "start_ns": process.start_ns,
@@ -148,6 +151,10 @@ def run_group(
         start_ns=process.start_ns,
         end_ns=end_ns,
     )
+
+
+def _rose(before: int | None, after: int | None) -> bool:
+    return before is not None and after is not None and after > before
 
 
 def _follow(

@@ -6,19 +6,19 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from llamasweep.engines.base import Call
 from llamasweep.engines.llama_bench import CallOptions, describe
 from llamasweep.engines.llama_bench_flags import is_cpu_only
-from llamasweep.run.alias import plain_path
+from llamasweep.run.alias import plain_path, scratch_parent
 from llamasweep.run.assemble import Assembled, assemble
+from llamasweep.run.bandwidths import Bandwidths
 from llamasweep.run.ceiling_columns import describe_ceiling
 from llamasweep.run.group_log import GroupLog, GroupRecord, read_group_log
 from llamasweep.run.group_run import Command, OnEvent, Outcome, Stop, run_group
-from llamasweep.run.memory_kills import oom_kill_count
 from llamasweep.run.process import EngineProcess, clean_environment
 from llamasweep.run.secrets import hide_in_argv, hide_in_environment
 from llamasweep.run.session import Session
@@ -32,15 +32,13 @@ from llamasweep.telemetry.sampler import Sampler, SamplerCost
 class Bench:
     """What stays the same for every group of a run.
 
-    machine: facts as in run.json. bandwidth_bytes_per_s: for the pencil ceiling, None = no ceiling. absent:
-    telemetry source -> why it is not there.
+    machine: facts as in run.json. bandwidths: what ceilings rest on. absent: telemetry source -> why it is not there.
     """
 
     spec: SweepSpec
     machine: Mapping[str, Any]
     n_cores: int
-    bandwidth_bytes_per_s: float | None
-    bandwidth_source: str | None
+    bandwidths: Bandwidths
     sampler: Sampler | None
     absent: Mapping[str, str]
 
@@ -69,7 +67,7 @@ def measure(
 ) -> Measured:
     """Run one engine process and write what it gave. Raises OSError or StoreError where the disk refuses."""
     log_id = session.next_log_id(group.group_id)
-    with tempfile.TemporaryDirectory(prefix="llamasweep-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="llamasweep-", dir=scratch_parent()) as scratch:
         folder = Path(scratch)
         call = describe(group, call_options(group, bench.spec, folder / "models"))
         work = folder / "empty"  # old builds scan their working folder for plug-ins
@@ -82,7 +80,6 @@ def measure(
         )
         description = group_description(group, call, session, bench, flags)
         with GroupLog(session.store.logs_dir, log_id, description) as log:
-            kills_before = oom_kill_count()
             outcome = run_group(
                 command,
                 log,
@@ -102,8 +99,6 @@ def measure(
                 log.readings(bench.sampler.drain())
     record = read_group_log(session.store.logs_dir, log_id)
     assert record is not None  # noqa: S101  (written above)
-    if _was_oom_killed(kills_before):
-        record = replace(record, end={**record.end, "was_oom_killed": True})
     found = assemble(record)
     session.add_group(_group_entry(group, record, outcome, cost))
     session.commit(record, found)
@@ -122,11 +117,6 @@ def call_options(group: Group, spec: SweepSpec, links: Path | None) -> CallOptio
     )
 
 
-def _was_oom_killed(kills_before: int | None) -> bool:
-    kills_after = oom_kill_count()
-    return kills_before is not None and kills_after is not None and kills_after > kills_before
-
-
 def group_description(
     group: Group, call: Call, session: Session, bench: Bench, flags: Sequence[str]
 ) -> dict[str, Any]:
@@ -135,12 +125,12 @@ def group_description(
     return {
         "common": common_columns(group, session, bench),
         "argv": hide_in_argv(call.argv, home),
-        "env": hide_in_environment(call.env),
+        "env": hide_in_environment(call.env, home),
         "cells": [
             {**describe_cell(cell, group, session), "ceiling": _ceiling(cell, group, bench)}
             for cell in call.expected
         ],
-        "cpu_only": is_cpu_only(group.build),
+        "cpu_only": is_cpu_only(group.build) and "rpc" not in dict(group.block.axes),
         "discard": bench.spec.discard,
         "telemetry_interval_s": bench.spec.telemetry_interval_s
         if bench.sampler is not None
@@ -154,21 +144,14 @@ def group_description(
 
 def _ceiling(cell: Cell, group: Group, bench: Bench) -> dict[str, Any]:
     assert group.model.facts is not None  # noqa: S101  (a model without facts is never measured)
+    bytes_per_s, source = bench.bandwidths.of(group)
     return describe_ceiling(
         cell,
         group.model.facts,
         group.build,
-        bandwidth_bytes_per_s=_memory_bandwidth(group, bench),
-        bandwidth_source=bench.bandwidth_source,
+        bandwidth_bytes_per_s=bytes_per_s,
+        bandwidth_source=source,
     )
-
-
-def _memory_bandwidth(group: Group, bench: Bench) -> float | None:
-    """RAM bandwidth bounds only what runs from RAM; for a GPU the sweep must give the number."""
-    from_ram = is_cpu_only(group.build) or dict(group.block.axes).get("n_gpu_layers") == (0,)
-    if from_ram or bench.spec.bandwidth_bytes_per_s is not None:
-        return bench.bandwidth_bytes_per_s
-    return None
 
 
 def describe_cell(cell: Cell, group: Group, session: Session) -> dict[str, Any]:

@@ -27,9 +27,13 @@ from llamasweep.sweep.subjects import Model
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
-    """A sweep ready to run. spec: as asked, after `--only` and `--build`. rates: what predictions are made from."""
+    """A sweep ready to run.
+
+    spec: narrowed by `--only`. whole: as the file says. rates: what predictions are made from.
+    """
 
     spec: SweepSpec
+    whole: SweepSpec
     subjects: Subjects
     plan: Plan
     rates: Rates
@@ -59,7 +63,7 @@ def prepare(
 
     Raises SweepFileError, UsageError, EngineNotFoundError or BuildError.
     """
-    spec = _narrowed(spec, wishes)
+    whole, spec = spec, _narrowed(spec, wishes)
     subjects = resolve(
         spec,
         registry=registry,
@@ -81,7 +85,7 @@ def prepare(
         rates=rates,
         surroundings=Surroundings(words=words, available_bytes=facts.ram_bytes),
     )
-    return Prepared(spec=spec, subjects=subjects, plan=plan, rates=rates)
+    return Prepared(spec=spec, whole=whole, subjects=subjects, plan=plan, rates=rates)
 
 
 def as_measured(attempts: Iterable[Attempt], models: Iterable[Model]) -> list[Measured]:
@@ -108,7 +112,14 @@ def as_measured(attempts: Iterable[Attempt], models: Iterable[Model]) -> list[Me
 def _narrowed(spec: SweepSpec, wishes: Wishes) -> SweepSpec:
     """`--only` as excludes of everything else."""
     grouped: dict[str, tuple[Scalar, ...]] = {}
+    named = {name for axes in (spec.axes, *(i.axes for i in spec.include)) for name, _ in axes}
+    named |= {"type_k", "type_v"} if spec.kv_types else set()
     for key, text in wishes.only:
+        if key in BY_NAME and key not in named:
+            raise UsageError(
+                f"--only {key}={text}: the sweep does not vary {key}",
+                hint="Name an axis of its matrix, or model, quant, build or test.",
+            )
         grouped[key] = (*grouped.get(key, ()), *_values(key, text))
     extra = tuple(
         Exclude(where=((key, Condition(operator="!=", values=values)),))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import statistics
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -37,7 +37,8 @@ from llamasweep.sweep.predict import Cost, Rates, group_cost
 from llamasweep.sweep.subjects import Model
 
 LEAST_FREE_BYTES = 256 << 20
-_BYTES_PER_CELL = 64 << 10
+LOAD_DEATHS = 3
+"""So often a model may kill its engine while it is loaded before the rest of its cells is given up."""
 _INFO_EVERY_S = 30.0
 
 
@@ -83,6 +84,7 @@ class Runner:
     _rest: deque[Group] = field(default_factory=deque)
     _counts: dict[str, int] = field(default_factory=dict)
     _broken_loads: dict[tuple[Any, ...], Attempt] = field(default_factory=dict)
+    _load_deaths: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     _info_written_s: float = 0.0
     _later_s: float = 0.0
     _group_s: float = 0.0
@@ -181,6 +183,7 @@ class Runner:
             f"{broken.error_message} (not tried again: the load failed for {broken.attempt_id})"
         )
         self._record_without_engine(group, broken.status, broken.error_kind or "load", reason)
+        self._n_done += group.n_cells
 
     # -- measuring
 
@@ -252,16 +255,23 @@ class Runner:
         if measured.outcome.reason == "stopped" or found.failure is None:
             return
         failed = found.attempts[-1] if found.attempts else None
-        if (
-            found.failure.reach == "load"
-            and failed is not None
-            and len(found.attempts) == len(cells)
-        ):
+        if failed is not None and self._is_hopeless(group, measured):
             self._broken_loads[_load_key(group)] = failed
         rest = cells[found.next_index :]
         if rest:
             groups = [replace(group, block=block) for block in decompose(rest)]
             self._rest.extendleft(reversed(groups))
+
+    def _is_hopeless(self, group: Group, measured: Measured) -> bool:
+        """The model does not load with these settings: the engine says so, or it died of it a few times in a row."""
+        failure = measured.found.failure
+        if failure is not None and failure.reach == "load":
+            return measured.outcome.n_rows == 0
+        steps = [t for t in measured.record.events if t.event.step not in {None, "starting"}]
+        if steps or measured.outcome.n_rows:
+            return False
+        self._load_deaths[_load_key(group)] += 1
+        return self._load_deaths[_load_key(group)] >= LOAD_DEATHS
 
     def _take(self, attempts: Sequence[Attempt]) -> None:
         self._count(attempts)

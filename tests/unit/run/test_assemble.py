@@ -136,7 +136,8 @@ def test_spread_is_flagged(
 ) -> None:
     """Rates 8, 6.67, 8.89: MAD 0.89 times 1.48 is over 5 % of the median 8."""
     script = Script().bench(1, 1, "starting").out(row(8, 0, [round(s * S) for s in samples_s]))
-    (attempt,) = assembled(tmp_path, script, [PP], end={}).attempts
+    common = COMMON | {"n_reps_requested": len(samples_s)}
+    (attempt,) = assembled(tmp_path, script, [PP], end={}, common=common).attempts
     assert attempt.flags == flags
 
 
@@ -173,6 +174,13 @@ def test_an_average_beyond_all_numbers_is_absent(tmp_path: Path, value: bytes) -
     assert attempt.engine_mean_tps is None
 
 
+def test_another_number_of_repetitions_than_asked_is_a_difference(tmp_path: Path) -> None:
+    script = Script().bench(1, 1, "starting").out(row(8, 0, [S, S]))
+    (attempt,) = assembled(tmp_path, script, [PP], end={}).attempts
+    assert attempt.differences == ("repetitions: asked 3, applied 2",)
+    assert attempt.flags == ("applied_differs",)
+
+
 def test_requested_and_applied_stand_side_by_side(tmp_path: Path) -> None:
     asked = cell(8, 0, 1, n_batch=2048, n_threads=2, flash_attn="auto")
     script = Script().bench(1, 1, "starting")
@@ -183,7 +191,8 @@ def test_requested_and_applied_stand_side_by_side(tmp_path: Path) -> None:
         "resolve_fused_ops: Flash Attention enabled",
     )
     script.out(row(8, 0, [S], n_batch=2048, n_threads=2, flash_attn=-1))
-    (attempt,) = assembled(tmp_path, script, [asked], end={}).attempts
+    common = COMMON | {"n_reps_requested": 1}
+    (attempt,) = assembled(tmp_path, script, [asked], end={}, common=common).attempts
     assert attempt.requested == {"n_batch": 2048, "n_threads": 2, "flash_attn": "auto"}
     assert attempt.applied["n_batch"] == 8
     assert attempt.applied["flash_attn"] == "on"

@@ -1,0 +1,85 @@
+"""Which memory a group's weights are read from, and how fast that is: the number that its ceilings rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from llamasweep.engines.llama_bench_flags import is_cpu_only
+from llamasweep.machine.calibration import bandwidth_for_run
+from llamasweep.machine.facts import MachineFacts
+from llamasweep.machine.spec_bandwidth import gpu_specs, ram_spec
+from llamasweep.sweep.cell import Group
+from llamasweep.sweep.parameters import Scalar
+from llamasweep.sweep.spec import SweepSpec
+from llamasweep.units import format_bytes_per_s
+
+_ALL_LAYERS = 99
+"""What people write for "all of them"; no model of today has more on one device that would not fit the word."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bandwidths:
+    """Bytes per second, each with its source; None where nobody knows.
+
+    given: by the sweep, and then it rules. ram: measured. gpu: by the specification of the only GPU.
+    """
+
+    given: float | None = None
+    ram: float | None = None
+    ram_source: str | None = None
+    gpu: float | None = None
+    gpu_source: str | None = None
+
+    def of(self, group: Group) -> tuple[float | None, str | None]:
+        """For one group; None where its weights lie in several memories or in one that nobody measured."""
+        if self.given is not None:
+            return self.given, "given in the sweep"
+        axes = dict(group.block.axes)
+        if reads_from_ram(group):
+            return self.ram, self.ram_source
+        if _all_on_one_gpu(group, axes):
+            return self.gpu, self.gpu_source
+        return None, None
+
+
+def reads_from_ram(group: Group) -> bool:
+    """No GPU takes part: the build sees none, or no layer is put on one; and nothing goes to other machines."""
+    axes = dict(group.block.axes)
+    if "rpc" in axes:
+        return False
+    return is_cpu_only(group.build) or axes.get("n_gpu_layers") == (0,)
+
+
+def _all_on_one_gpu(group: Group, axes: Mapping[str, tuple[Scalar, ...]]) -> bool:
+    devices = group.build.devices
+    if devices is None or len(devices) != 1 or "rpc" in axes or "tensor_buft_overrides" in axes:
+        return False
+    layers = axes.get("n_gpu_layers", (-1,))
+    are_all = all(isinstance(n, int) and (n < 0 or n >= _ALL_LAYERS) for n in layers)
+    return are_all and axes.get("n_cpu_moe", (0,)) == (0,)
+
+
+def look_at_bandwidths(spec: SweepSpec, facts: MachineFacts) -> tuple[Bandwidths, list[str]]:
+    """What is known before anything is measured, and sentences on where it comes from and what is doubtful."""
+    if spec.bandwidth_bytes_per_s is not None:
+        return Bandwidths(given=spec.bandwidth_bytes_per_s), []
+    found = bandwidth_for_run(facts)
+    notes = list(found.warnings)
+    if found.bytes_per_s is not None:
+        notes.insert(0, f"memory bandwidth {format_bytes_per_s(found.bytes_per_s)}, {found.source}")
+    gpu, gpu_source = _gpu_figure(facts)
+    known = Bandwidths(
+        ram=found.bytes_per_s, ram_source=found.source, gpu=gpu, gpu_source=gpu_source
+    )
+    return known, notes
+
+
+def _gpu_figure(facts: MachineFacts) -> tuple[float | None, str | None]:
+    """Of the only GPU, by its specification; None where there is none, or several."""
+    if len(facts.gpus) != 1:
+        return None, None
+    (figure,) = gpu_specs(facts, ram_spec(facts))
+    if figure.bytes_per_s is None:
+        return None, None
+    return figure.bytes_per_s, f"specification of {figure.of}: {figure.source}"
