@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from llamasweep.report import figures
 from llamasweep.report.comparison import compare, median, shallowest
-from llamasweep.report.flags import NOISY
+from llamasweep.report.flags import BUSY, NOISY
 from llamasweep.report.headline import BROKEN_ABOVE, allowed_words
 from llamasweep.report.names import shown
 from llamasweep.report.rows import Row, varying
@@ -42,6 +42,15 @@ def warnings(rows: Sequence[Row]) -> tuple[Finding, ...]:
             Finding(
                 text=f"{figures.counted(len(noisy), 'row')} of {figures.count(len(rows))} "
                 f"{verb} noisy: read small differences there with care.",
+                link="trust",
+            )
+        )
+    busy = [row for row in rows if BUSY & set(row.flags)]
+    if busy:
+        found.append(
+            Finding(
+                text=f"Other programs used the processor during {figures.counted(len(busy), 'row')} of "
+                f"{figures.count(len(rows))}: these speeds are lower than a quiet machine gives.",
                 link="trust",
             )
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from llamasweep.report.names import shown
 
 NOISY: frozenset[str] = frozenset({"noisy", "wide_spread"})
+BUSY: frozenset[str] = frozenset({"busy_neighbour", "contaminated"})
 
 _FLAGS: dict[str, tuple[str, str]] = {
     "applied_differs": (

@@ -50,6 +50,7 @@ def render_page(view: Page) -> str:
         percent=figures.percent,
         counted=figures.counted,
         number=figures.number,
+        count=figures.count,
         place=lambda position: f"{position * 100:.2f}%",
     )
     environment.tests["track"] = lambda value: isinstance(value, Track)

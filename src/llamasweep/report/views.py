@@ -14,6 +14,7 @@ from typing import Any
 from llamasweep.report import (
     charts,
     depth_loss,
+    feel,
     figures,
     findings,
     headline,
@@ -74,6 +75,7 @@ class Page:
     heads: tuple[RunHead, ...]
     findings: tuple[findings.Finding, ...]
     hero: strips.Hero | None
+    feel: feel.Feel | None
     sections: tuple[ChartSection, ...]
     failures: tuple[trouble.Failure, ...]
     n_failures_left_out: int
@@ -99,11 +101,13 @@ def page(runs: Sequence[RunData]) -> Page:
     failed, n_left_out = trouble.failures(rows)
     impossible = trouble.impossible(rows)
     hero = strips.hero(rows)
+    feeling = feel.feel(rows)
     return Page(
         title=headline.headline(rows, where),
         heads=heads,
         findings=_findings(rows),
         hero=hero,
+        feel=feeling,
         sections=sections,
         failures=failed,
         n_failures_left_out=n_left_out,
@@ -111,7 +115,11 @@ def page(runs: Sequence[RunData]) -> Page:
         trust=trust.trust(runs, rows),
         table=table.table(rows),
         repeats=tuple(repeat.repeat(run) for run in runs),
-        contents=_contents(hero is not None, sections, bool(failed), bool(impossible)),
+        contents=_contents(
+            (("ceiling", "Against the ceiling", hero), ("feel", "What it feels like", feeling)),
+            sections,
+            (("failures", "What failed", failed), ("impossible", "Not tried", impossible)),
+        ),
         version=shown(runs[0].info.llamasweep_version, 40),
     )
 
@@ -123,16 +131,21 @@ def _findings(rows: Sequence[Row]) -> tuple[findings.Finding, ...]:
     return (*first[: MAX_FINDINGS - len(last)], *last)
 
 
+Entry = tuple[str, str, object]
+"""Anchor, title, and what the section shows; without it the section is not in the page."""
+
+
 def _contents(
-    has_hero: bool, sections: Sequence[ChartSection], has_failures: bool, has_impossible: bool
+    first: Sequence[Entry], sections: Sequence[ChartSection], last: Sequence[Entry]
 ) -> tuple[tuple[str, str], ...]:
-    entries: list[tuple[str, str]] = [("ceiling", "Against the ceiling")] if has_hero else []
-    entries += [(section.anchor, section.title) for section in sections]
-    if has_failures:
-        entries.append(("failures", "What failed"))
-    if has_impossible:
-        entries.append(("impossible", "Not tried"))
-    return (*entries, ("trust", "Trust"), ("rows", "All rows"), ("repeat", "Repeat it"))
+    return (
+        *((anchor, title) for anchor, title, shows in first if shows),
+        *((section.anchor, section.title) for section in sections),
+        *((anchor, title) for anchor, title, shows in last if shows),
+        ("trust", "Trust"),
+        ("rows", "All rows"),
+        ("repeat", "Repeat it"),
+    )
 
 
 def _head(run: RunData, rows: Sequence[Row]) -> RunHead:

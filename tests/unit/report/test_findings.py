@@ -142,6 +142,12 @@ def test_failures_and_noise_are_told_with_their_kind() -> None:
     ]
 
 
+def test_a_busy_machine_is_told_at_the_top() -> None:
+    rows = _rows([measured(1, [10.0], flags=("busy_neighbour",)), measured(2, [10.0])])
+    (finding,) = findings.warnings(rows)
+    assert finding.text.startswith("Other programs used the processor during 1 row of 2")
+
+
 def test_the_share_of_prompts_is_told_with_what_bounds_it() -> None:
     prompt, samples = measured(2, [90.0, 91.0], test_kind="pp", n_prompt=512, n_gen=0)
     known = replace(prompt, ceiling_tps=200.0, ceiling_bound="compute")
