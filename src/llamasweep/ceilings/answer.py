@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from llamasweep.ceilings.answer_memory import MemoryAnswer, memory_answer
+from llamasweep.ceilings.answer_memory import memory_answer
 from llamasweep.ceilings.answer_parts import (
     ConcurrencyPart,
     DecodePart,
@@ -21,11 +21,12 @@ from llamasweep.ceilings.answer_parts import (
     PrefillPart,
     WorkloadPart,
 )
-from llamasweep.ceilings.answer_rates import rates_of
+from llamasweep.ceilings.answer_rates import prefill_of, streams_of
 from llamasweep.ceilings.architecture import not_modelled
 from llamasweep.ceilings.assumptions import Assumption
 from llamasweep.ceilings.decode import pencil_tps
 from llamasweep.ceilings.kv_cache import context_memory, kv_read_bytes
+from llamasweep.ceilings.placed_model import PlacedModel
 from llamasweep.ceilings.question import Question
 from llamasweep.ceilings.rig import Rig
 from llamasweep.ceilings.traffic import WeightTraffic, weight_traffic
@@ -73,39 +74,62 @@ def answer(facts: ModelFacts, question: Question, rig: Rig) -> Answer:
     if why is not None:
         return _without_architecture(facts, question, rig, why)
     memory = memory_answer(facts, question, rig)
-    rates = rates_of(facts, question, rig, memory.placed)
-    context = context_memory(facts, question.settings)
-    request = _request(facts, question, rig, memory)
+    model = PlacedModel(facts=facts, settings=question.settings, rig=rig, placed=memory.placed)
+    decode = model.decode(n_depth=question.n_depth, n_gen=question.n_gen)
+    prefill = prefill_of(model, question, n_prompt=question.n_prompt)
+    streams = streams_of(model, question)
     return Answer(
         kind="exact",
         rig=rig.name,
         model=_model(facts, weight_traffic(facts)),
-        kv_cache=KvCachePart(
-            n_ctx=context.cells_per_sequence * question.settings.n_pools,
-            type_k=question.type_k,
-            type_v=question.type_v,
-            bytes_per_token_full=context.bytes_per_token_full,
-            bytes_per_token_swa=context.bytes_per_token_swa,
-            swa_cells=context.swa_cells,
-            recurrent_state_bytes=context.state_bytes_per_sequence,
-            allocated_bytes=context.stored_bytes,
-            read_bytes_per_step=kv_read_bytes(
-                facts, question.settings, question.n_depth, question.n_gen
-            ),
-        ),
-        decode=rates.decode,
-        prefill=rates.prefill,
-        concurrency=rates.concurrency,
+        kv_cache=_kv_cache(facts, question),
+        decode=decode.part,
+        prefill=prefill.part,
+        concurrency=streams.part,
         memory=memory.part,
         placement=memory.placement,
-        workload=request,
+        workload=_request(model, question),
         assumptions=_merged(
             rig.assumptions,
-            rates.assumptions,
+            decode.assumptions,
+            prefill.assumptions,
+            streams.assumptions,
             (NOT_ASKED,) if question.flash_attn else (),
             memory.assumptions,
         ),
-        reasons={**rates.reasons, **memory.reasons},
+        reasons={
+            **_named(
+                ("decode.ceiling_tps", decode.reason),
+                ("prefill.ceiling_tps", prefill.part.reason),
+                (
+                    "concurrency.ceiling_tps"
+                    if streams.part.ceiling_tps is None
+                    else "concurrency.estimate_tps",
+                    streams.part.reason,
+                ),
+            ),
+            **memory.reasons,
+        },
+    )
+
+
+def _named(*reasons: tuple[str, str | None]) -> dict[str, str]:
+    return {name: why for name, why in reasons if why is not None}
+
+
+def _kv_cache(facts: ModelFacts, question: Question) -> KvCachePart:
+    settings = question.settings
+    context = context_memory(facts, settings)
+    return KvCachePart(
+        n_ctx=context.cells_per_sequence * settings.n_pools,
+        type_k=question.type_k,
+        type_v=question.type_v,
+        bytes_per_token_full=context.bytes_per_token_full,
+        bytes_per_token_swa=context.bytes_per_token_swa,
+        swa_cells=context.swa_cells,
+        recurrent_state_bytes=context.state_bytes_per_sequence,
+        allocated_bytes=context.stored_bytes,
+        read_bytes_per_step=kv_read_bytes(facts, settings, question.n_depth, question.n_gen),
     )
 
 
@@ -133,23 +157,16 @@ def _model(facts: ModelFacts, traffic: WeightTraffic | None) -> ModelPart:
     )
 
 
-def _request(facts: ModelFacts, question: Question, rig: Rig, memory: MemoryAnswer) -> WorkloadPart:
+def _request(model: PlacedModel, question: Question) -> WorkloadPart:
     """A request behind n_depth tokens: its prompt at that depth, its answer behind the prompt."""
     n_prompt = question.n_request_prompt or question.n_prompt
     n_gen = question.n_request_gen or question.n_gen
     prefill_tps, decode_tps = question.prefill_tps, question.decode_tps
-    if prefill_tps is None or decode_tps is None:
-        of_request = rates_of(
-            facts,
-            question,
-            rig,
-            memory.placed,
-            n_prompt=n_prompt,
-            n_gen=n_gen,
-            n_decode_depth=question.n_depth + n_prompt,
-        )
-        prefill_tps = prefill_tps or of_request.prefill.ceiling_tps
-        decode_tps = decode_tps or of_request.decode.ceiling_tps
+    if prefill_tps is None:
+        prefill_tps = prefill_of(model, question, n_prompt=n_prompt).part.ceiling_tps
+    if decode_tps is None:
+        decode = model.decode(n_depth=question.n_depth + n_prompt, n_gen=n_gen)
+        decode_tps = decode.part.ceiling_tps
     return request_part(question, n_prompt, n_gen, prefill_tps, decode_tps)
 
 
