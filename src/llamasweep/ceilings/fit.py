@@ -127,6 +127,30 @@ def find_fit(
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BestLayout:
+    """The fastest layout that fits a question. layout: None where none does; then missing_bytes tells."""
+
+    layout: Layout | None
+    fits: bool | None
+    missing_bytes: int | None
+
+
+def find_best(facts: ModelFacts, question: Question, rig: Rig) -> BestLayout:
+    """The layout for the question's own context and cache types. Raises as `find_fit`."""
+    search = _Search(facts, question, rig)
+    choices = search.choices(question.settings)
+    best = max(choices, key=lambda pair: pair[1].decode_ceiling_full_tps or 0.0, default=None)
+    if best is None:
+        lacks = [
+            search.layouts.missing_bytes(layout, question.settings)
+            for layout in search.layouts.extremes()
+        ]
+        missing = min((n for n in lacks if n is not None), default=None)
+        return BestLayout(layout=None, fits=False, missing_bytes=missing)
+    return BestLayout(layout=best[0], fits=best[1].fits, missing_bytes=None)
+
+
 def _possible(search: _Search, cache_types: Iterable[str]) -> list[str]:
     """Types that llama.cpp takes for this model's heads. Raises NotModelledError where it takes none."""
     types, refusal = [], NotModelledError("no cache type was named")
@@ -155,13 +179,16 @@ class _Search:
 
     def best(self, n_ctx: int, kind: str) -> FitChoice | None:
         """The fastest layout that fits, None where none does."""
-        settings = self.settings(n_ctx, kind)
-        choices = [
-            self._choice(layout, settings, fits)
+        choices = [choice for _, choice in self.choices(self.settings(n_ctx, kind))]
+        return max(choices, key=lambda choice: choice.decode_ceiling_full_tps or 0.0, default=None)
+
+    def choices(self, settings: ContextSettings) -> list[tuple[Layout, FitChoice]]:
+        """The layouts that fit, each with what it gives."""
+        return [
+            (layout, self._choice(layout, settings, fits))
             for layout in self.layouts.candidates(settings)
             if (fits := self.layouts.fits(layout, settings)) is not False
         ]
-        return max(choices, key=lambda choice: choice.decode_ceiling_full_tps or 0.0, default=None)
 
     def _choice(self, layout: Layout, settings: ContextSettings, fits: bool | None) -> FitChoice:
         model = PlacedModel(

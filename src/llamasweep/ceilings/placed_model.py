@@ -22,6 +22,9 @@ SPREAD_BANDWIDTH = Assumption(
     text="several memories hold the model; its bandwidth here is bytes per token / the sum of their times",
 )
 
+_ENOUGH = Bandwidth(bytes_per_s=1e12)
+"""Of a host that was not told and reads a few kilobytes per token: they take no time that counts."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeAnswer:
@@ -44,14 +47,19 @@ class PlacedModel:
     @property
     def holder(self) -> Processor | None:
         """The one processor that reads everything but rows of the embedding; None where several do."""
+        busy = self._busy
+        return self.rig.processors[busy[0]] if len(busy) == 1 else None
+
+    @property
+    def _busy(self) -> list[int]:
+        """Devices that read more per token than rows of the embedding."""
         n_row_bytes = weight_traffic(self.facts).row_bytes
-        busy = [
+        return [
             device.index
             for device in self.placed.devices
             if device.active_bytes > (n_row_bytes if device.index == HOST else 0)
             or device.context_layers
         ]
-        return self.rig.processors[busy[0]] if len(busy) == 1 else None
 
     def decode(self, *, n_depth: int, n_gen: int) -> DecodeAnswer:
         """Generation of n_gen tokens behind n_depth others. Raises NotModelledError, ModelFileError."""
@@ -120,14 +128,15 @@ class PlacedModel:
 
     def _bandwidths(self) -> tuple[Bandwidth, ...] | str:
         """Of all devices, or why that of one which is needed is not known."""
+        busy = self._busy
         found = []
         for device, processor in zip(self.placed.devices, self.rig.processors, strict=True):
             if processor.bandwidth is not None:
                 found.append(processor.bandwidth)
-            elif device.active_bytes or device.context_layers:
+            elif device.index in busy:
                 return _unknown(processor)
             else:
-                found.append(Bandwidth(bytes_per_s=1.0))  # nothing is read there
+                found.append(_ENOUGH)
         return tuple(found)
 
     def _decode_counts(self, n_depth: int, n_gen: int, why: str) -> DecodeAnswer:
