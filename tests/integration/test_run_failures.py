@@ -170,3 +170,25 @@ def test_failed_cells_are_tried_again_only_when_asked(
     assert (first.code, second.code) == (1, 0 if retry else 1)
     tries = [(r.attempt_index, r.status) for r in desk.rows() if r.test_kind == "tg"]
     assert tries == ([(0, "failed"), (1, "ok")] if retry else [(0, "failed")])
+
+
+def test_a_model_that_kills_its_engine_while_it_loads_is_given_up_after_a_few_times(
+    desk: Desk, tmp_path: Path, fake_build: Callable[..., Path]
+) -> None:
+    log = tmp_path / "order.log"
+    program = fake_build(order_log=log)
+    fault = {"do": "signal", "signal": "SIGABRT", "moment": "load"}
+    model = write_model(tmp_path / "m.gguf", {"faults": [fault]})
+    sweep = desk.write_sweep(
+        f"version: 1\nmodels: [{{path: {model}}}]\nbuilds: [{program}]\ntests: [pp16, tg8]\n"
+        "matrix: {threads: [1, 2, 3, 4]}\nrepetitions: 1\nbandwidth: 10 GB/s\n"
+    )
+
+    ended = desk.run(sweep)
+
+    assert ended.code == 1
+    assert "cells are left" not in ended.stdout
+    starts = [e for e in order_events(log) if e["event"] == "start" and "-m" in e["argv"]]
+    assert len(starts) == 3
+    assert len(desk.rows()) == 8
+    assert {r.status for r in desk.rows()} == {"failed"}
