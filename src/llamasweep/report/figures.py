@@ -71,6 +71,11 @@ def bandwidth(bytes_per_s: float) -> str:
     return units.format_bytes_per_s(bytes_per_s).replace(" ", THIN)
 
 
+def compute(flop_per_s: float) -> str:
+    """As makers state it: TFLOPS, powers of ten."""
+    return units.format_flop_per_s(flop_per_s).replace(" ", THIN)
+
+
 def energy(joules: float) -> str:
     """Joules, or millijoules below a tenth."""
     if 0 < joules < 0.1:

@@ -86,7 +86,7 @@ def range_layer(along: str) -> Spec:
     }
 
 
-def _by_series(n_series: int, values: Sequence[Any]) -> Spec:
+def by_series(n_series: int, values: Sequence[Any]) -> Spec:
     domain = [str(index) for index in range(n_series)]
     return {
         "field": "series",
@@ -108,7 +108,7 @@ def line_layer(panel: Panel) -> Spec:
         },
         "encoding": {
             "y": speed("median"),
-            "strokeDash": _by_series(n, DASHES),
+            "strokeDash": by_series(n, DASHES),
             "detail": {"field": "series"},
         },
     }
@@ -126,7 +126,7 @@ def point_layer(panel: Panel) -> Spec:
         },
         "encoding": {
             "y": speed("median"),
-            "shape": _by_series(n, SHAPES),
+            "shape": by_series(n, SHAPES),
             "description": {"field": "words"},
         },
     }
@@ -173,12 +173,19 @@ def end_labels(values: Sequence[Spec], panel: Panel) -> list[Spec]:
     ends += [(line[-1][1], shown(label, 40), "quiet") for line, label in ceilings(panel).items()]
     tops = [value for line in ceilings(panel) for _, value in line]
     top = max([*(float(v["high"] or v["median"]) for v in values), *tops])
-    gap = top * 0.08
-    placed: list[Spec] = []
-    last = -gap
-    for y, label, color in sorted(ends):
-        last = max(y, last + gap)
-        placed.append({"y": last, "label": label, "color": color})
+    colors = [color for _, _, color in sorted(ends)]
+    placed = spread_apart([(y, label) for y, label, _ in sorted(ends)], gap=top * 0.08)
+    return [
+        {"y": y, "label": label, "color": color}
+        for (y, label), color in zip(placed, colors, strict=True)
+    ]
+
+
+def spread_apart(ends: Sequence[tuple[float, str]], *, gap: float) -> list[tuple[float, str]]:
+    """Names in the order of their heights, each at least `gap` above the one before."""
+    placed: list[tuple[float, str]] = []
+    for y, label in sorted(ends):
+        placed.append((max(y, placed[-1][0] + gap) if placed else y, label))
     return placed
 
 

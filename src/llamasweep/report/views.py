@@ -12,28 +12,25 @@ from datetime import datetime
 from typing import Any
 
 from llamasweep.report import (
-    charts,
-    depth_loss,
     feel,
     figures,
     findings,
     headline,
-    marks,
-    panel_titles,
-    panels,
     repeat,
     strips,
     table,
     trouble,
     trust,
 )
-from llamasweep.report.names import AXIS_DOCS, axis_word, shown
-from llamasweep.report.rows import Row, rows_of, varying
+from llamasweep.report.chart_section import ChartSection
+from llamasweep.report.names import shown
+from llamasweep.report.resource_sections import resource_sections
+from llamasweep.report.rows import Row, rows_of
+from llamasweep.report.speed_sections import axis_findings, axis_sections, rates_section
 from llamasweep.results.records import RunData
 
 MAX_FACTS = 60
 MAX_FINDINGS = 7
-MAX_BARS = 40
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,26 +42,6 @@ class RunHead:
     line: str
     outcome: str
     facts: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Chart:
-    """A small chart: what it shows in a sentence, the specification, and how to read it."""
-
-    title: str
-    subtitle: str
-    spec: dict[str, Any]
-    caption: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ChartSection:
-    """Charts under one heading. anchor: id in the page. intro: one sentence, '' if none."""
-
-    anchor: str
-    title: str
-    intro: str
-    charts: tuple[Chart, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +74,7 @@ def page(runs: Sequence[RunData]) -> Page:
     )
     places = tuple(dict.fromkeys(head.where for head in heads))
     where = places[0] if len(places) == 1 else figures.counted(len(places), "machine")
-    sections = (*_rates_section(rows), *_axis_sections(rows))
+    sections = (*rates_section(rows), *axis_sections(rows), *resource_sections(rows))
     failed, n_left_out = trouble.failures(rows)
     impossible = trouble.impossible(rows)
     hero = strips.hero(rows)
@@ -127,7 +104,7 @@ def page(runs: Sequence[RunData]) -> Page:
 def _findings(rows: Sequence[Row]) -> tuple[findings.Finding, ...]:
     """Warnings always have their place; what was found fills the rest."""
     last = findings.warnings(rows)
-    first = (*findings.findings(rows), *_axis_findings(rows))
+    first = (*findings.findings(rows), *axis_findings(rows))
     return (*first[: MAX_FINDINGS - len(last)], *last)
 
 
@@ -221,120 +198,3 @@ def _flat(facts: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
         else:
             flat.append((name, "not known" if value is None else shown(str(value), 200)))
     return flat
-
-
-def _rates_section(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
-    rows = [row for row in rows if row.rates is not None]
-    pairs = strips.per_model(rows)
-    identity = [axis for axis in varying(rows) if axis in ("run_id", "build")]
-    made = []
-    for index in (0, 1):
-        chosen = [row for pair in pairs if (row := pair[index]) is not None and row.rates]
-        if not chosen:
-            continue
-        bars = chosen[:MAX_BARS]
-        labels = [
-            ", ".join([row.subject, *(str(getattr(row, axis)) for axis in identity)])
-            for row in bars
-        ]
-        made.append(
-            Chart(
-                title=panel_titles.rates_title(chosen),
-                subtitle=f"{_kind_words(bars[0].kind)}, {bars[0].test}",
-                spec=charts.rates_chart(bars, labels),
-                caption=_caption(bars, "Bar")
-                + _tick_words(bars)
-                + (
-                    f" {len(chosen) - len(bars)} more in the table."
-                    if len(chosen) > len(bars)
-                    else ""
-                ),
-            )
-        )
-    if not made:
-        return ()
-    chooses = set(varying(rows)) - {*identity, "n_depth"}
-    intro = (
-        "Each model and quantisation at the least depth, in its fastest setting of "
-        + ", ".join(axis_word(axis) for axis in varying(rows) if axis in chooses)
-        + "."
-        if chooses
-        else ""
-    )
-    return (
-        ChartSection(
-            anchor="rates", title="Models and quantisations", intro=intro, charts=tuple(made)
-        ),
-    )
-
-
-def _axis_sections(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
-    sections = []
-    for axis in panels.axes_of(rows):
-        made = panels.panels(rows, axis)
-        if made:
-            word = axis_word(axis)
-            sections.append(
-                ChartSection(
-                    anchor=f"axis-{axis}",
-                    title=word[0].upper() + word[1:],
-                    intro=f"{AXIS_DOCS[axis][0].upper()}{AXIS_DOCS[axis][1:]}."
-                    if axis in AXIS_DOCS
-                    else "",
-                    charts=tuple(_panel_chart(panel) for panel in made),
-                )
-            )
-    return tuple(sections)
-
-
-def _axis_findings(rows: Sequence[Row]) -> list[findings.Finding]:
-    """The title of the first panel of each axis as a sentence on top of the page."""
-    found = []
-    for axis in panels.axes_of(rows)[:4]:
-        made = panels.panels(rows, axis)
-        if made:
-            name = f" ({shown(made[0].family, 60)})" if len({p.family for p in made}) > 1 else ""
-            text = f"{panel_titles.panel_title(made[0])}{name}."
-            found.append(findings.Finding(text=text, link=f"axis-{axis}"))
-    return found
-
-
-def _panel_chart(panel: panels.Panel) -> Chart:
-    rows = [point.row for series in panel.series for point in series.points]
-    extra = f" Held at {', '.join(panel.fixed)}." if panel.fixed else ""
-    if panel.axis == "n_depth":
-        extra = depth_loss.share_words(panel) + extra
-    if marks.ceilings(panel):
-        extra = " Ink line: exact ceiling." + extra
-    if panel.n_left_out:
-        extra += (
-            f" {figures.counted(panel.n_left_out, 'other series', 'other series')} in the table."
-        )
-    return Chart(
-        title=panel_titles.panel_title(panel),
-        subtitle=f"{shown(panel.family, 60)}, {_kind_words(panel.kind)}, {panel.test}",
-        spec=charts.panel_chart(panel),
-        caption=_caption(rows, "Mark") + extra,
-    )
-
-
-def _tick_words(rows: Sequence[Row]) -> str:
-    text = " Thick tick: exact ceiling." if any(row.ceiling.value for row in rows) else ""
-    return text + (
-        " Thin tick: pencil ceiling." if any(row.pencil_ceiling.value for row in rows) else ""
-    )
-
-
-def _kind_words(kind: str) -> str:
-    return {"tg": "generation (tg)", "pp": "prompt reading (pp)"}.get(kind, kind)
-
-
-def _caption(rows: Sequence[Row], mark: str) -> str:
-    counts = sorted({row.rates.n_kept for row in rows if row.rates is not None})
-    n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    text = f"{mark}: median of n = {n}."
-    if counts[-1] > 1:
-        text += " Line: fastest to slowest."
-    if charts.has_dots(rows):
-        return text + " Dots: each repetition."
-    return text + " Repetitions are not drawn one by one here; see samples.parquet."

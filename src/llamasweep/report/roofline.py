@@ -1,0 +1,114 @@
+"""The roofline: work per byte against calculations per second, under what memory and compute allow. Rows in, plain data out.
+
+A compute roof is known only where an exact ceiling of prompts is bound by compute: then ceiling x FLOP per token is the
+peak that it rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llamasweep.report import figures
+from llamasweep.report.comparison import median
+from llamasweep.report.headline import BROKEN_ABOVE
+from llamasweep.report.rows import Row
+from llamasweep.report.strips import per_model
+
+MAX_MODELS = 6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spot:
+    """One row: FLOP per byte, and FLOP per second = tokens per second x FLOP per token."""
+
+    row: Row
+    flop_per_byte: float
+    flop_per_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Roofline:
+    """Spots under one memory. peak_flop_per_s: None where no compute peak is known. source: of the bandwidth, in words.
+
+    n_left_out: models beyond the bound.
+    """
+
+    spots: tuple[Spot, ...]
+    bandwidth_bytes_per_s: float
+    source: str
+    peak_flop_per_s: float | None
+    n_left_out: int
+
+
+def rooflines(rows: Sequence[Row]) -> tuple[Roofline, ...]:
+    """One per bandwidth, each with at least one tg and one pp spot; models in their fastest setting at the least depth."""
+    by_bandwidth: dict[float, list[Row]] = {}
+    for row in rows:
+        bandwidth = row.attempt.ceiling_bandwidth_bytes_per_s
+        if row.rates is not None and bandwidth is not None:
+            by_bandwidth.setdefault(bandwidth, []).append(row)
+    found = []
+    for bandwidth, of_it in by_bandwidth.items():
+        pairs = per_model(of_it)
+        spots = [
+            spot for pair in pairs[:MAX_MODELS] for row in pair if row and (spot := _spot(row))
+        ]
+        if {"tg", "pp"} <= {spot.row.kind for spot in spots}:
+            source = next(r.attempt.ceiling_bandwidth_source for r in of_it)
+            found.append(
+                Roofline(
+                    spots=tuple(spots),
+                    bandwidth_bytes_per_s=bandwidth,
+                    source=source or "source not recorded",
+                    peak_flop_per_s=_peak(of_it),
+                    n_left_out=max(0, len(pairs) - MAX_MODELS),
+                )
+            )
+    return tuple(found)
+
+
+def title(view: Roofline) -> str:
+    """What it shows: how much of the memory roof generation uses, and what prompts reach."""
+    tg = max(_of_kind(view, "tg"), key=lambda spot: memory_share(spot, view))
+    pp = max(_of_kind(view, "pp"), key=lambda spot: spot.flop_per_s)
+    share = memory_share(tg, view)
+    used = (
+        f"Generation uses {figures.percent(share)} of the memory"
+        if share <= BROKEN_ABOVE
+        else "Generation lies above the memory roof"
+    )
+    reached = f"prompts reach {figures.compute(pp.flop_per_s)}"
+    if view.peak_flop_per_s:
+        reached += f", {figures.percent(pp.flop_per_s / view.peak_flop_per_s)} of the compute"
+    return f"{used}; {reached} with {figures.number(pp.flop_per_byte / tg.flop_per_byte)} times the work per byte"
+
+
+def memory_share(spot: Spot, view: Roofline) -> float:
+    """Bytes per second that the spot moves / bandwidth."""
+    return spot.flop_per_s / spot.flop_per_byte / view.bandwidth_bytes_per_s
+
+
+def _of_kind(view: Roofline, kind: str) -> list[Spot]:
+    return [spot for spot in view.spots if spot.row.kind == kind]
+
+
+def _spot(row: Row) -> Spot | None:
+    intensity, flop = row.attempt.arithmetic_intensity, row.attempt.flop_per_token
+    if row.rates is None or not intensity or not flop:
+        return None
+    return Spot(row=row, flop_per_byte=intensity, flop_per_s=median(row) * flop)
+
+
+def _peak(rows: Sequence[Row]) -> float | None:
+    return max(
+        (
+            row.ceiling.value * row.attempt.flop_per_token
+            for row in rows
+            if row.kind == "pp"
+            and row.attempt.ceiling_bound == "compute"
+            and row.ceiling.value
+            and row.attempt.flop_per_token
+        ),
+        default=None,
+    )

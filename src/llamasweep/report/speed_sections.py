@@ -1,0 +1,125 @@
+"""Sections of speeds: models side by side, then one panel per axis that varies, and a sentence of each for the top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llamasweep.report import (
+    charts,
+    depth_loss,
+    figures,
+    findings,
+    marks,
+    panel_titles,
+    panels,
+    strips,
+)
+from llamasweep.report.chart_section import Chart, ChartSection, caption, kind_words
+from llamasweep.report.names import AXIS_DOCS, axis_word, shown
+from llamasweep.report.rows import Row, varying
+
+MAX_BARS = 40
+
+
+def rates_section(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
+    """Bars of each model and quantisation, tg and pp; empty where nothing was measured."""
+    rows = [row for row in rows if row.rates is not None]
+    pairs = strips.per_model(rows)
+    identity = [axis for axis in varying(rows) if axis in ("run_id", "build")]
+    made = []
+    for index in (0, 1):
+        chosen = [row for pair in pairs if (row := pair[index]) is not None and row.rates]
+        if not chosen:
+            continue
+        bars = chosen[:MAX_BARS]
+        labels = [
+            ", ".join([row.subject, *(str(getattr(row, axis)) for axis in identity)])
+            for row in bars
+        ]
+        made.append(
+            Chart(
+                title=panel_titles.rates_title(chosen),
+                subtitle=f"{kind_words(bars[0].kind)}, {bars[0].test}",
+                spec=charts.rates_chart(bars, labels),
+                caption=caption(bars, "Bar")
+                + _tick_words(bars)
+                + (
+                    f" {len(chosen) - len(bars)} more in the table."
+                    if len(chosen) > len(bars)
+                    else ""
+                ),
+            )
+        )
+    if not made:
+        return ()
+    chooses = set(varying(rows)) - {*identity, "n_depth"}
+    intro = (
+        "Each model and quantisation at the least depth, in its fastest setting of "
+        + ", ".join(axis_word(axis) for axis in varying(rows) if axis in chooses)
+        + "."
+        if chooses
+        else ""
+    )
+    return (
+        ChartSection(
+            anchor="rates", title="Models and quantisations", intro=intro, charts=tuple(made)
+        ),
+    )
+
+
+def axis_sections(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
+    """One section per axis that varies among the measured rows."""
+    sections = []
+    for axis in panels.axes_of(rows):
+        made = panels.panels(rows, axis)
+        if made:
+            word = axis_word(axis)
+            sections.append(
+                ChartSection(
+                    anchor=f"axis-{axis}",
+                    title=word[0].upper() + word[1:],
+                    intro=f"{AXIS_DOCS[axis][0].upper()}{AXIS_DOCS[axis][1:]}."
+                    if axis in AXIS_DOCS
+                    else "",
+                    charts=tuple(_panel_chart(panel) for panel in made),
+                )
+            )
+    return tuple(sections)
+
+
+def axis_findings(rows: Sequence[Row]) -> list[findings.Finding]:
+    """The title of the first panel of each axis as a sentence on top of the page."""
+    found = []
+    for axis in panels.axes_of(rows)[:4]:
+        made = panels.panels(rows, axis)
+        if made:
+            name = f" ({shown(made[0].family, 60)})" if len({p.family for p in made}) > 1 else ""
+            text = f"{panel_titles.panel_title(made[0])}{name}."
+            found.append(findings.Finding(text=text, link=f"axis-{axis}"))
+    return found
+
+
+def _panel_chart(panel: panels.Panel) -> Chart:
+    rows = [point.row for series in panel.series for point in series.points]
+    extra = f" Held at {', '.join(panel.fixed)}." if panel.fixed else ""
+    if panel.axis == "n_depth":
+        extra = depth_loss.share_words(panel) + extra
+    if marks.ceilings(panel):
+        extra = " Ink line: exact ceiling." + extra
+    if panel.n_left_out:
+        extra += (
+            f" {figures.counted(panel.n_left_out, 'other series', 'other series')} in the table."
+        )
+    return Chart(
+        title=panel_titles.panel_title(panel),
+        subtitle=f"{shown(panel.family, 60)}, {kind_words(panel.kind)}, {panel.test}",
+        spec=charts.panel_chart(panel),
+        caption=caption(rows, "Mark") + extra,
+    )
+
+
+def _tick_words(rows: Sequence[Row]) -> str:
+    text = " Thick tick: exact ceiling." if any(row.ceiling.value for row in rows) else ""
+    return text + (
+        " Thin tick: pencil ceiling." if any(row.pencil_ceiling.value for row in rows) else ""
+    )
