@@ -124,9 +124,25 @@ def format_bytes(n_bytes: int) -> str:
     return _with_prefix(n_bytes, 1024, ("B", "KiB", "MiB", "GiB", "TiB"))
 
 
+def format_decimal_bytes(n_bytes: float) -> str:
+    """Bytes beside a bandwidth, decimal like it, so that one can be divided by the other: 4.58 GB."""
+    return _with_prefix(n_bytes, 1000, ("B", "kB", "MB", "GB", "TB"))
+
+
+def format_flop(value: float) -> str:
+    """Work, a count and no rate: 8.04 GFLOP."""
+    return _with_prefix(value, 1000, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"))
+
+
 def format_bytes_per_s(value: float) -> str:
     """Bandwidth as makers state it, decimal: 51.2 GB/s."""
     return _with_prefix(value, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"))
+
+
+def format_gb_per_s(value: float) -> str:
+    """Bandwidth in one unit whatever its size, for formulas: 8.25 GB/s, 1,008 GB/s."""
+    in_gb = value / 1e9
+    return f"{in_gb:,.0f} GB/s" if in_gb >= 1000 else f"{in_gb:.3g} GB/s"
 
 
 def format_flop_per_s(value: float) -> str:

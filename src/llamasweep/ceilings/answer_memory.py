@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from llamasweep.ceilings.answer_parts import DiskPart, MemoryPart, PlacementPart
 from llamasweep.ceilings.assumptions import Assumption
+from llamasweep.ceilings.kv_cache import layer_read_bytes
 from llamasweep.ceilings.memory_fit import (
     DEVICE_RESERVE_BYTES,
     SYSTEM_RESERVE_BYTES,
@@ -47,6 +48,7 @@ def memory_answer(facts: ModelFacts, question: Question, rig: Rig) -> MemoryAnsw
     """Where everything goes and whether it fits. Raises NotModelledError, ModelFileError."""
     placed = place(facts, question.settings, question.placement(rig))
     processors = rig.processors
+    moved = layer_read_bytes(facts, question.settings, question.n_depth, question.n_gen)
     reserve = (question_reserve(question), *[DEVICE_RESERVE_BYTES] * len(rig.accelerators))
     fit = memory_fit(
         facts,
@@ -65,7 +67,9 @@ def memory_answer(facts: ModelFacts, question: Question, rig: Rig) -> MemoryAnsw
         placed=placed,
         fit=fit,
         part=_part(facts, question, rig, fit, counted),
-        placement=tuple(_device(need, placed, rig) for need in fit.devices if need.total_bytes),
+        placement=tuple(
+            _device(need, placed, rig, moved) for need in fit.devices if need.total_bytes
+        ),
         assumptions=(
             *placed.assumptions,
             *fit.assumptions,
@@ -127,13 +131,16 @@ def _disk(facts: ModelFacts, question: Question, rig: Rig, fit: MemoryFit) -> Di
     )
 
 
-def _device(need: DeviceNeed, placed: Placement, rig: Rig) -> PlacementPart:
+def _device(
+    need: DeviceNeed, placed: Placement, rig: Rig, moved: tuple[float, ...]
+) -> PlacementPart:
     device, processor = placed.devices[need.index], rig.processors[need.index]
     return PlacementPart(
         device=processor.name,
         weights_bytes=need.weights_bytes,
         context_bytes=need.context_bytes,
         active_bytes=device.active_bytes,
+        read_bytes_per_token=device.active_bytes + sum(moved[i] for i in device.context_layers),
         n_layers=len(device.layers),
         compute_bytes_upper=need.compute_bytes_upper,
         reserve_bytes=need.reserve_bytes,

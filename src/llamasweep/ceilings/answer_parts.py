@@ -76,6 +76,7 @@ class PrefillPart:
     n_prompt: int
     n_passes: int | None = None
     flop_per_token: float | None = None
+    bytes_per_token: float | None = None
     pencil_flop_per_token: float | None = None
     ceiling_tps: float | None = None
     expected_tps: float | None = None
@@ -136,12 +137,13 @@ class MemoryPart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlacementPart:
-    """One device. active_bytes: weights read per token there; n_layers: blocks there."""
+    """One device. active_bytes: weights read per token; read_bytes_per_token: and context. n_layers: blocks."""
 
     device: str
     weights_bytes: int
     context_bytes: int
     active_bytes: int
+    read_bytes_per_token: float
     n_layers: int
     compute_bytes_upper: int
     reserve_bytes: int

@@ -18,6 +18,7 @@ from llamasweep.ceilings.answer_parts import (
 from llamasweep.ceilings.assumptions import Assumption, Peak, ridge_flop_per_byte
 from llamasweep.ceilings.decode import PencilModel
 from llamasweep.ceilings.memory_fit import DEVICE_RESERVE_BYTES
+from llamasweep.ceilings.prefill import NO_PEAK
 from llamasweep.ceilings.question import Question
 from llamasweep.ceilings.rig import Processor, Rig
 
@@ -38,7 +39,7 @@ def pencil_answer(model: PencilModel, question: Question, rig: Rig) -> Answer:
         )
     main = _main(rig)
     bandwidth = main.bandwidth
-    pencil_tps = None if bandwidth is None else model.ceiling_tps(bandwidth)
+    decode = _decode(model, question, main)
     prefill = _prefill(model, question, main)
     peak = _peak(model, main)
     reasons = dict.fromkeys(("decode.ceiling_tps", "kv_cache", "concurrency.ceiling_tps"), NO_FILE)
@@ -57,19 +58,7 @@ def pencil_answer(model: PencilModel, question: Question, rig: Rig) -> Answer:
             active_bytes_per_token=model.bytes_per_token,
         ),
         kv_cache=KvCachePart(type_k=question.type_k, type_v=question.type_v),
-        decode=DecodePart(
-            n_depth=question.n_depth,
-            n_gen=question.n_gen,
-            bytes_per_token=model.bytes_per_token,
-            weight_bytes_per_token=model.bytes_per_token,
-            bandwidth_bytes_per_s=main.bytes_per_s,
-            pencil_ceiling_tps=pencil_tps,
-            flop_per_token=2.0 * model.active_params,
-            flop_per_byte=model.decode_flop_per_byte,
-            ridge_flop_per_byte=None
-            if peak is None or bandwidth is None
-            else ridge_flop_per_byte(peak, bandwidth),
-        ),
+        decode=decode,
         prefill=prefill,
         concurrency=ConcurrencyPart(
             streams=question.n_streams, n_depth=question.n_depth, reason=NO_FILE
@@ -81,7 +70,7 @@ def pencil_answer(model: PencilModel, question: Question, rig: Rig) -> Answer:
             question.n_request_prompt or question.n_prompt,
             question.n_request_gen or question.n_gen,
             question.prefill_tps or prefill.pencil_ceiling_tps,
-            question.decode_tps or pencil_tps,
+            question.decode_tps or decode.pencil_ceiling_tps,
         ),
         assumptions=(
             PENCIL,
@@ -104,6 +93,23 @@ def _peak(model: PencilModel, main: Processor) -> Peak | None:
     return main.peak_float if is_float else main.peak_quantised
 
 
+def _decode(model: PencilModel, question: Question, main: Processor) -> DecodePart:
+    peak, bandwidth = _peak(model, main), main.bandwidth
+    return DecodePart(
+        n_depth=question.n_depth,
+        n_gen=question.n_gen,
+        bytes_per_token=model.bytes_per_token,
+        weight_bytes_per_token=model.bytes_per_token,
+        bandwidth_bytes_per_s=main.bytes_per_s,
+        pencil_ceiling_tps=None if bandwidth is None else model.ceiling_tps(bandwidth),
+        flop_per_token=2.0 * model.active_params,
+        flop_per_byte=model.decode_flop_per_byte,
+        ridge_flop_per_byte=None
+        if peak is None or bandwidth is None
+        else ridge_flop_per_byte(peak, bandwidth),
+    )
+
+
 def _prefill(model: PencilModel, question: Question, main: Processor) -> PrefillPart:
     peak = _peak(model, main)
     return PrefillPart(
@@ -113,7 +119,7 @@ def _prefill(model: PencilModel, question: Question, main: Processor) -> Prefill
         pencil_ceiling_tps=None if peak is None else peak.flop_per_s / model.pencil_flop_per_token,
         peak_flop_per_s=None if peak is None else peak.flop_per_s,
         is_reference=None if peak is None else peak.is_reference,
-        reason=NO_FILE,
+        reason=NO_PEAK if peak is None else NO_FILE,
     )
 
 

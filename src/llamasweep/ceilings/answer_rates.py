@@ -56,6 +56,7 @@ def prefill_of(model: PlacedModel, question: Question, *, n_prompt: int) -> Pref
         n_prompt=n_prompt,
         n_passes=found.n_passes,
         flop_per_token=found.flop_per_token,
+        bytes_per_token=found.bytes_per_token,
         pencil_flop_per_token=n_params_flop,
         ceiling_tps=found.ceiling_tps,
         expected_tps=found.expected_tps,

@@ -54,14 +54,16 @@ class FitChoice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LargestContext:
-    """The largest context with a cache type. n_ctx: None where not even 256 tokens fit.
+    """The largest context with a cache type.
 
+    n_ctx: None where not even 256 tokens fit, or where a size is not known (is_known False).
     is_limited_by_model: memory would hold more than the model was trained for.
     """
 
     type_kv: str
     where: str
     n_ctx: int | None
+    is_known: bool
     is_limited_by_model: bool
 
 
@@ -70,6 +72,7 @@ class Fit:
     """The answer. best: for n_ctx; None where nothing fits, and missing_bytes says what lacks.
 
     by_context: the best way for each context and cache type. largest: for each way to lay it out.
+    is_host_known: False where only accelerators were named.
     """
 
     rig: str
@@ -82,6 +85,7 @@ class Fit:
     missing_bytes: int | None
     reserve_bytes: int
     device_reserve_bytes: int
+    is_host_known: bool
     assumptions: tuple[Assumption, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,6 +127,7 @@ def find_fit(
         missing_bytes=search.missing_bytes(n_ctx, types) if best is None else None,
         reserve_bytes=question_reserve(question),
         device_reserve_bytes=DEVICE_RESERVE_BYTES,
+        is_host_known=rig.host is not None,
         assumptions=(COMPUTE_BOUND, *rig.assumptions),
     )
 
@@ -222,11 +227,14 @@ class _Search:
             return self.layouts.fits(layout, settings) is not False
 
         n_below = smallest(0, top - 1, does_fit)
+        n_ctx = None if n_below is None else min(limit, (top - n_below) * N_CTX_STEP)
+        is_known = n_ctx is None or self.layouts.fits(layout, self.settings(n_ctx, kind)) is True
         return LargestContext(
             type_kv=kind,
             where=layout.where,
-            n_ctx=None if n_below is None else min(limit, (top - n_below) * N_CTX_STEP),
-            is_limited_by_model=n_below == 0,
+            n_ctx=n_ctx if is_known else None,
+            is_known=is_known,
+            is_limited_by_model=is_known and n_below == 0,
         )
 
     def missing_bytes(self, n_ctx: int, types: Sequence[str]) -> int | None:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from llamasweep.ceilings.architecture import read_architecture
 from llamasweep.ceilings.kv_cache import ContextSettings, context_memory
-from llamasweep.ceilings.memory_fit import MemoryFit, memory_fit
+from llamasweep.ceilings.memory_fit import DeviceNeed, MemoryFit, memory_fit
 from llamasweep.ceilings.placement import HOST, Placement, PlacementSettings, place
 from llamasweep.ceilings.rig import Rig
 from llamasweep.ceilings.traffic import weight_traffic
@@ -102,14 +102,8 @@ class Layouts:
         return all(need.fits is not False for need in needs if need.index != HOST)
 
     def fits(self, layout: Layout, settings: ContextSettings) -> bool | None:
-        """Whether every device has room; a host that was not told counts only where it holds layers."""
-        answers = [
-            need.fits
-            for need in self.fit(layout, settings).devices
-            if not (
-                need.index == HOST and self._rig.host is None and layout.where == "accelerators"
-            )
-        ]
+        """Whether every device has room; None where a size is not known."""
+        answers = [need.fits for need in self._counted(layout, settings)]
         return False if False in answers else None if None in answers else True
 
     def fit(self, layout: Layout, settings: ContextSettings) -> MemoryFit:
@@ -147,14 +141,19 @@ class Layouts:
 
     def missing_bytes(self, layout: Layout, settings: ContextSettings) -> int | None:
         """What lacks over all devices; None where a size is not known."""
-        needs = self.fit(layout, settings).devices
-        if any(need.available_bytes is None and need.total_bytes for need in needs):
+        needs = self._counted(layout, settings)
+        if any(need.available_bytes is None for need in needs):
             return None
-        return sum(
-            max(0, need.total_bytes - (need.available_bytes or 0))
-            for need in needs
-            if need.total_bytes
-        )
+        return sum(max(0, need.total_bytes - (need.available_bytes or 0)) for need in needs)
+
+    def _counted(self, layout: Layout, settings: ContextSettings) -> list[DeviceNeed]:
+        """Devices that must have room; a host that was not told counts only where it holds layers."""
+        is_host_told = self._rig.host is not None or layout.where != "accelerators"
+        return [
+            need
+            for need in self.fit(layout, settings).devices
+            if need.total_bytes and (need.index != HOST or is_host_told)
+        ]
 
 
 def smallest(low: int, high: int, holds: Callable[[int], bool]) -> int | None:

@@ -111,14 +111,12 @@ def rig_of(
     *,
     memory: str | None = None,
     bandwidth_bytes_per_s: float | None = None,
-    ram_bytes: int | None = None,
-    vram_bytes: int | None = None,
 ) -> Rig:
     """A rig from what was asked for.
 
     names: devices by name, memory in words ("DDR5-5600x2"), or several joined by " + " ("2 x RTX
     3090 + DDR5-5600x2"). memory: of the host, in words. bandwidth_bytes_per_s: of one memory, or of
-    the host beside accelerators. ram_bytes, vram_bytes: instead of the table's. Raises UsageError.
+    the host beside accelerators. Raises UsageError.
     """
     parts = [part.strip() for name in names for part in re.split(r"\s\+\s", name)]
     found: list[Processor] = []
@@ -137,14 +135,31 @@ def rig_of(
         )
     if len(found) > MAX_ACCELERATORS:
         raise UsageError(f"{len(found)} accelerators; {MAX_ACCELERATORS} is the most")
-    host = hosts[0] if hosts else None
-    if host is None and ram_bytes is not None:
-        host = Processor(name="RAM", reason="its bandwidth was not given")
-    if host is not None and ram_bytes is not None:
+    return Rig(host=hosts[0] if hosts else None, accelerators=tuple(found))
+
+
+def with_sizes(rig: Rig, *, ram_bytes: int | None, vram_bytes: int | None) -> Rig:
+    """The rig with other sizes of memory, where they are given; ram_bytes alone makes a host known."""
+    host = rig.host
+    if ram_bytes is not None:
+        host = host or Processor(name="RAM", reason="the bandwidth of the RAM was not given")
         host = replace(host, memory_bytes=ram_bytes)
+    accelerators = rig.accelerators
     if vram_bytes is not None:
-        found = [replace(processor, memory_bytes=vram_bytes) for processor in found]
-    return Rig(host=host, accelerators=tuple(found))
+        accelerators = tuple(replace(one, memory_bytes=vram_bytes) for one in accelerators)
+    return replace(rig, host=host, accelerators=accelerators)
+
+
+def with_peak(rig: Rig, flop_per_s: float) -> Rig:
+    """The rig with a given peak: of its accelerators, or of the host where there are none."""
+    peak = Peak(flop_per_s=flop_per_s, basis="given")
+
+    def given(processor: Processor) -> Processor:
+        return replace(processor, peak_quantised=peak, peak_float=peak)
+
+    if rig.accelerators:
+        return replace(rig, accelerators=tuple(map(given, rig.accelerators)))
+    return rig if rig.host is None else replace(rig, host=given(rig.host))
 
 
 def _named(text: str) -> tuple[list[Processor], bool]:

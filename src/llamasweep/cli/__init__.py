@@ -19,6 +19,9 @@ VERBS: dict[str, tuple[str, str]] = {
     "results": ("llamasweep.cli.results", "List, show, export and prune results."),
     "builds": ("llamasweep.cli.builds", "List, add and install llama.cpp builds."),
     "models": ("llamasweep.cli.models", "Find, inspect and generate models."),
+    "ceiling": ("llamasweep.cli.ceiling", "How fast a model can be on a device, and why."),
+    "fit": ("llamasweep.cli.fit", "With which settings a model fits, and how fast it then is."),
+    "whatif": ("llamasweep.cli.whatif", "Several devices side by side for one model."),
     "calibrate": (
         "llamasweep.cli.calibrate",
         "Measure what this machine's memory, disk and CPU can do.",

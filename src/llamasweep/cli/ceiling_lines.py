@@ -1,0 +1,283 @@
+"""The answer of `ceiling` as lines for people: each figure with its formula, and the numbers in it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from llamasweep.cli.terminal import printable
+from llamasweep.units import (
+    format_bytes,
+    format_decimal_bytes,
+    format_flop,
+    format_flop_per_s,
+    format_gb_per_s,
+    format_seconds,
+    format_tps,
+)
+
+if TYPE_CHECKING:
+    from llamasweep.ceilings.answer import Answer
+    from llamasweep.ceilings.answer_parts import PlacementPart
+
+WIDTH = 98
+_SHOWN_TOPICS = ("bandwidth", "peak", "routing", "placement")
+_USUAL = (0.70, 0.85)
+"""Share of a ceiling that real programs reach with one memory and a dense model."""
+
+
+_ROWS_BYTES = 100_000
+"""A device that reads less per token holds rows of an embedding table and no layer."""
+
+
+def tps(value: float) -> str:
+    """Tokens per second with three digits that mean something, in thousands with a comma."""
+    if value < 1000:
+        return format_tps(value)
+    step = 10 ** (len(str(int(value))) - 3)
+    return f"{round(value / step) * step:,} t/s"
+
+
+def answer_lines(answer: Answer, model_name: str) -> Iterator[str]:
+    """One screen."""
+    yield from _head(answer, model_name)
+    shown = ("model.", "decode.") if answer.kind == "exact" else ()
+    for why in dict.fromkeys(why for key, why in answer.reasons.items() if key.startswith(shown)):
+        yield from _wrapped(f"! {why}", "  ")
+    yield ""
+    yield from _decode(answer)
+    yield ""
+    yield from _prefill(answer)
+    yield ""
+    yield from _memory(answer)
+    if answer.workload.decode_s is not None or answer.workload.ttft_s is not None:
+        yield ""
+        yield from _workload(answer)
+    if answer.concurrency.streams > 1:
+        yield ""
+        yield from _streams(answer)
+    yield ""
+    yield from _assumed(answer)
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(printable(text), WIDTH, subsequent_indent=indent)
+
+
+def _head(answer: Answer, model_name: str) -> Iterator[str]:
+    model = answer.model
+    quant = f"  {model.quant}" if model.quant else ""
+    active = model.n_active_params
+    mixture = (
+        f", {_count(active)} of them active"
+        if active is not None and active < 0.8 * model.n_params
+        else ""
+    )
+    kind = "  (pencil: from three numbers)" if answer.kind == "pencil" else ""
+    yield printable(f"{model_name}{quant}{kind}")
+    yield (
+        f"{_count(model.n_params)} parameters{mixture}, {model.bits_per_weight:.2f} bits each: "
+        f"{format_bytes(round(model.size_bytes))}"
+    )
+    yield printable(f"on {answer.rig}")
+
+
+def _count(n: float) -> str:
+    return f"{n / 1e9:.3g} billion" if n >= 1e9 else f"{n / 1e6:.3g} million"
+
+
+def _decode(answer: Answer) -> Iterator[str]:
+    decode = answer.decode
+    behind = f" behind {decode.n_depth} tokens" if decode.n_depth else ""
+    if decode.ceiling_tps is None:
+        pencil = decode.pencil_ceiling_tps
+        if pencil is None:
+            yield "Generating: no figure"
+        else:
+            yield f"Generating, one user: about {tps(pencil)} at most, by pencil"
+            yield f"  {_pencil_formula(answer)}"
+        return
+    yield f"Generating, one user{behind}: at most {tps(decode.ceiling_tps)}"
+    busy = [part for part in answer.placement if part.read_bytes_per_token > _ROWS_BYTES]
+    if len(busy) > 1:
+        yield from _times_add(busy, decode.ceiling_tps)
+    elif decode.bound == "memory":
+        yield (
+            f"  {format_gb_per_s(decode.bandwidth_bytes_per_s or 0.0)} ÷ "
+            f"{format_decimal_bytes(decode.bytes_per_token or 0.0)} per token"
+            f" = {tps(decode.ceiling_tps)}"
+        )
+    else:
+        peak = answer.prefill.peak_flop_per_s or 0.0
+        yield (
+            f"  {format_flop_per_s(peak)} ÷ {format_flop(decode.flop_per_token or 0.0)} per token"
+            f" = {tps(decode.ceiling_tps)}, bound by compute"
+        )
+    weights = decode.weight_bytes_per_token or 0.0
+    context = (decode.bytes_per_token or 0.0) - weights
+    yield (
+        f"  each token reads {format_decimal_bytes(weights)} of weights"
+        f" and {format_decimal_bytes(context)} of context"
+    )
+    if len(busy) <= 1:
+        yield f"  by pencil: {_pencil_formula(answer)}"
+    yield from _usual(answer, is_spread=len(busy) > 1)
+
+
+def _times_add(busy: list[PlacementPart], ceiling_tps: float) -> Iterator[str]:
+    for part in busy:
+        rate = part.bandwidth_bytes_per_s or 1.0
+        yield printable(
+            f"  {part.device}: {format_decimal_bytes(part.read_bytes_per_token)} ÷ "
+            f"{format_gb_per_s(rate)} = {1000 * part.read_bytes_per_token / rate:.2f} ms"
+        )
+    yield f"  one after another: {1000 / ceiling_tps:.2f} ms per token = {tps(ceiling_tps)}"
+
+
+def _pencil_formula(answer: Answer) -> str:
+    decode, model = answer.decode, answer.model
+    size = model.size_bytes
+    whole = "of the whole model"
+    if answer.kind == "pencil":
+        size, whole = model.active_bytes_per_token or size, "of active weights"
+    return (
+        f"{format_gb_per_s(decode.bandwidth_bytes_per_s or 0.0)} ÷ {format_decimal_bytes(size)} "
+        f"{whole} = {tps(decode.pencil_ceiling_tps or 0.0)}"
+    )
+
+
+def _usual(answer: Answer, *, is_spread: bool) -> Iterator[str]:
+    ceiling_tps = answer.decode.ceiling_tps or 0.0
+    if is_spread or (answer.model.n_expert or 0) > 0:
+        yield "  real programs reach less: a mixture of experts on wide memory often half of it"
+        return
+    low, high = (tps(share * ceiling_tps) for share in _USUAL)
+    yield f"  real programs reach 70 to 85 % of it: {low.removesuffix(' t/s')} to {high}"
+
+
+def _prefill(answer: Answer) -> Iterator[str]:
+    prefill = answer.prefill
+    what = f"Reading a prompt of {prefill.n_prompt} tokens"
+    rate = prefill.ceiling_tps
+    if rate is None:
+        if prefill.pencil_ceiling_tps is not None and answer.kind == "pencil":
+            yield (
+                f"{what}: about {tps(prefill.pencil_ceiling_tps)}, by pencil: "
+                f"{format_flop_per_s(prefill.peak_flop_per_s or 0.0)} ÷ "
+                f"{format_flop(prefill.pencil_flop_per_token or 0.0)} per token"
+            )
+            return
+        yield from _wrapped(f"{what}: no figure; {prefill.reason or 'not known'}", "  ")
+        if prefill.flop_per_token is not None:
+            yield f"  each token takes {format_flop(prefill.flop_per_token)}"
+        return
+    if prefill.is_reference:
+        yield f"{what}: about {tps(rate)}, a reference and no bound: faster units may exist"
+    else:
+        yield f"{what}: at most {tps(rate)}, bound by {prefill.bound}"
+    flop, peak = prefill.flop_per_token or 1.0, prefill.peak_flop_per_s or 0.0
+    if abs(peak / flop / rate - 1) < 0.02:
+        yield f"  {format_flop_per_s(peak)} ÷ {format_flop(flop)} per token = {tps(rate)}"
+    else:
+        yield (
+            f"  {format_flop(flop)} and {format_decimal_bytes(prefill.bytes_per_token or 0.0)} per "
+            f"token, {prefill.n_passes} batches, at {format_flop_per_s(peak)}"
+        )
+    if prefill.expected_tps is not None and prefill.expected_tps < 0.98 * rate:
+        yield f"  {tps(prefill.expected_tps)} if every token chooses other experts evenly"
+
+
+def _memory(answer: Answer) -> Iterator[str]:
+    memory = answer.memory
+    verdict = {True: "it fits", False: "it does NOT fit", None: "not known whether it fits"}
+    yield f"Memory: {verdict[memory.fits]}"
+    several = [
+        part
+        for part in answer.placement
+        if part.available_bytes is not None or part.read_bytes_per_token > _ROWS_BYTES
+    ]
+    if len(several) > 1:
+        yield "  each with room to compute and something kept free for the system"
+        for part in several:
+            size = part.available_bytes
+            of = "" if size is None else f" of {format_bytes(size)}"
+            short = "" if part.fits is not False else "  TOO MUCH"
+            yield printable(
+                f"  {part.device}: {format_bytes(part.total_bytes)}{of}{short} "
+                f"({part.n_layers} layers, {format_bytes(part.weights_bytes)} of weights)"
+            )
+        yield from _hint(answer)
+        return
+    parts = [f"{format_bytes(round(memory.weights_bytes))} of weights"]
+    if memory.context_bytes is not None:
+        cells = answer.kv_cache.n_ctx
+        parts.append(f"{format_bytes(memory.context_bytes)} of context ({cells} tokens)")
+    if memory.compute_bytes_upper is not None:
+        parts.append(f"at most {format_bytes(memory.compute_bytes_upper)} to compute")
+    if memory.reserve_bytes is not None:
+        parts.append(f"{format_bytes(memory.reserve_bytes)} kept free")
+    total = "" if memory.total_bytes is None else f" = {format_bytes(round(memory.total_bytes))}"
+    of = "" if memory.available_bytes is None else f" of {format_bytes(memory.available_bytes)}"
+    yield from (f"  {line}" for line in _wrapped(" + ".join(parts) + total + of, "  "))
+    yield from _hint(answer)
+    if memory.disk is not None:
+        yield (
+            f"  weights would come from disk again and again: {tps(memory.disk.slowest_tps)}"
+            f" to {tps(memory.disk.fastest_tps)}"
+        )
+
+
+def _hint(answer: Answer) -> Iterator[str]:
+    if answer.memory.fits is False and answer.kind == "exact":
+        yield "  `llamasweep fit` looks for settings that fit"
+
+
+def _workload(answer: Answer) -> Iterator[str]:
+    work = answer.workload
+    yield f"A request of {work.n_prompt} tokens in, {work.n_gen} out, alone"
+    best = "" if work.is_measured else ", at best"
+    if work.ttft_s is None:
+        yield f"  {format_seconds(work.decode_s or 0.0)} from the first token to the last{best}"
+    elif work.e2e_s is None or work.decode_s is None:
+        yield f"  {format_seconds(work.ttft_s)} until the first token{best}"
+    else:
+        yield (
+            f"  {format_seconds(work.ttft_s)} until the first token + {format_seconds(work.decode_s)}"
+            f" for the others = {format_seconds(work.e2e_s)}{best};"
+            f" {work.prefill_fraction or 0.0:.0%} of it is reading the prompt"
+        )
+
+
+def _streams(answer: Answer) -> Iterator[str]:
+    streams = answer.concurrency
+    if streams.ceiling_tps is None:
+        yield from _wrapped(f"{streams.streams} users at once: no figure; {streams.reason}", "  ")
+        return
+    each = streams.ceiling_tps / streams.streams
+    yield (
+        f"{streams.streams} users at once: at most {tps(streams.ceiling_tps)} together, "
+        f"{tps(each)} each, bound by {streams.bound}"
+    )
+    if streams.estimate_tps is not None:
+        yield f"  to expect: {tps(streams.estimate_tps)}, memory and compute time added"
+    elif streams.reason is not None:
+        yield f"  {streams.reason}"
+
+
+def _assumed(answer: Answer) -> Iterator[str]:
+    is_spread = len([p for p in answer.placement if p.read_bytes_per_token > _ROWS_BYTES]) > 1
+    shown = [
+        a.text
+        for a in answer.assumptions
+        if a.topic in _SHOWN_TOPICS
+        and (is_spread or a.topic != "placement")
+        and not a.text.startswith("memory is read at")
+    ]
+    texts = list(dict.fromkeys(shown))
+    yield "Assumed"
+    for text in texts:
+        yield from (f"  {line}" for line in _wrapped(text, "  "))
+    n_more = len(answer.assumptions) - len(texts)
+    if n_more > 0:
+        yield f"  and {n_more} more, with everything else in numbers: --json"
