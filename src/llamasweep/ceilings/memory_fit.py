@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from llamasweep.ceilings.architecture import Architecture, read_architecture
+from llamasweep.ceilings.architecture import (
+    STATE_BYTES_PER_ELEMENT,
+    Architecture,
+    read_architecture,
+)
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth
 from llamasweep.ceilings.kv_cache import (
     N_CTX_STEP,
@@ -140,8 +144,8 @@ def compute_bytes_upper(facts: ModelFacts, settings: ContextSettings) -> int:
     attention and 6 x state input + latent queries) + mask. Feed-forward: 3 x width, or experts used
     x max(2 x width + embedding, 3 x width); attention: heads x (2 x key + value) + 2 x KV heads x
     key. Mask with flash attention: 2u x (cells + window cells); without: 4u x (cells x (heads + 1) +
-    window cells); none without attention. An indexer adds 4u x cells. Found by comparison, see
-    COMPUTE_BOUND.
+    window cells); none without attention. An indexer adds 4u x cells; recurrent layers two copies of
+    one layer's state for each sequence. Found by comparison, see COMPUTE_BOUND.
     """
     architecture = read_architecture(facts)
     n_tokens = min(settings.n_ubatch, settings.n_ctx)
@@ -156,7 +160,8 @@ def compute_bytes_upper(facts: ModelFacts, settings: ContextSettings) -> int:
             mask = 4 * (n_cells * (heads + 1) + swa_cells)
         if architecture.index_size:
             mask += 4 * n_cells
-    return n_tokens * (4 * n_wide + mask)
+    state = 2 * STATE_BYTES_PER_ELEMENT * architecture.state_elements * settings.n_seq
+    return n_tokens * (4 * n_wide + mask) + state
 
 
 @once_per_model
