@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from llamasweep.sweep.cell import Test, ordered_axes
+from llamasweep.sweep.cell import Test, in_bench_order, ordered_axes
+from llamasweep.sweep.document import Place
 from llamasweep.sweep.parameters import BY_NAME, CANONICAL, Parameter, Scalar
 from llamasweep.sweep.spec import AxisValues, Condition, Exclude, Include, Operator
-
-Place = tuple[str | int, ...]
 
 MAX_AXIS_VALUES = 10_000
 MAX_INT = 2**31 - 1
@@ -291,11 +290,6 @@ def parse_tests(raw: object, place: Place, faults: Faults) -> tuple[Test, ...]:
     if not items:
         faults.add(place, "the list is empty; leave the key out for pp512 and tg128")
     return in_bench_order(tests)
-
-
-def in_bench_order(tests: Iterable[Test]) -> tuple[Test, ...]:
-    """pp first, then tg, then pg; the order within a kind is kept."""
-    return tuple(sorted(tests, key=lambda test: ("pp", "tg", "pg").index(test.kind)))
 
 
 def parse_include(raw: Mapping[str, Any], place: Place, faults: Faults) -> Include:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from llamasweep.sweep.cell import Block, Cell, Test, ordered_axes
+from llamasweep.sweep.cell import Block, Cell, Test, in_bench_order, ordered_axes
 from llamasweep.sweep.parameters import Scalar
 
 TEST = "test"
@@ -201,14 +201,9 @@ def decompose(cells: Iterable[Cell]) -> list[Block]:
     result: list[Block] = []
     for blocks in kinds.values():
         order = ranks(blocks)
-        order[TEST] = {test: i for i, test in enumerate(_bench_order(order[TEST]))}
+        order[TEST] = {test: i for i, test in enumerate(in_bench_order(order[TEST]))}
         result += joined([in_order(block, order) for block in blocks], order)
     return result
-
-
-def _bench_order(tests: Iterable[Test]) -> list[Test]:
-    """pp, then tg, then pg, as llama-bench runs them."""
-    return sorted(tests, key=lambda test: ("pp", "tg", "pg").index(test.kind))
 
 
 def in_order(block: Block, order: Ranks) -> Block:

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ from llamasweep.sweep.parameters import PARAMETERS, Scalar
 from llamasweep.sweep.subjects import Build, Model, ModelSource
 
 TestKind = Literal["pp", "tg", "pg"]
+_KINDS: tuple[TestKind, ...] = ("pp", "tg", "pg")
 _ORDER = {p.name: i for i, p in enumerate(PARAMETERS)}
 
 
@@ -42,6 +43,11 @@ class Test:
         parts = [f"pp{self.n_prompt}"] if self.n_prompt else []
         parts += [f"tg{self.n_gen}"] if self.n_gen else []
         return "+".join(parts)
+
+
+def in_bench_order(tests: Iterable[Test]) -> tuple[Test, ...]:
+    """pp first, then tg, then pg, as llama-bench runs them; the order within a kind is kept."""
+    return tuple(sorted(tests, key=lambda test: _KINDS.index(test.kind)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +111,7 @@ class Block:
         return math.prod((len(values) for _, values in self.axes), start=len(self.tests))
 
     def cells(self) -> Iterator[Cell]:
-        """All cells in the order in which llama-bench emits them (3.1 of the page); lazily."""
+        """All cells, lazily, in the order in which llama-bench emits them: last axis fastest, tests within."""
         names = [name for name, _ in self.axes]
         for combination in itertools.product(*(values for _, values in self.axes)):
             params = tuple(zip(names, combination, strict=True))

@@ -23,8 +23,8 @@ MAX_NODES = 200_000
 """Values once aliases are unfolded."""
 MAX_DEPTH = 40
 
-Path = tuple[str | int, ...]
-"""Place in a document: keys and 0-based indices from the root."""
+Place = tuple[str | int, ...]
+"""Keys and 0-based indices from the root of a document."""
 
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\.[0-9]{1,17}")
@@ -45,16 +45,16 @@ class Document:
 
     file: str
     data: dict[str, Any]
-    positions: dict[Path, Position] = field(default_factory=dict)
+    positions: dict[Place, Position] = field(default_factory=dict)
 
-    def position(self, path: Path) -> Position | None:
+    def position(self, path: Place) -> Position | None:
         """Of the value at `path`, or of the nearest thing around it that has one."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.positions:
                 return self.positions[path[:length]]
         return None
 
-    def problem(self, path: Path, message: str, suggestion: str | None = None) -> SweepProblem:
+    def problem(self, path: Place, message: str, suggestion: str | None = None) -> SweepProblem:
         """A problem at `path`, with the file and line of the nearest known place."""
         position = self.position(path)
         return SweepProblem(
@@ -66,7 +66,7 @@ class Document:
         )
 
 
-def path_text(path: Path) -> str:
+def path_text(path: Place) -> str:
     """`matrix.depth[2]`; the root is `(document)`."""
     text = ""
     for part in path:
@@ -77,7 +77,7 @@ def path_text(path: Path) -> str:
 class _RefusedError(Exception):
     """A fault that makes the rest of the document unreadable."""
 
-    def __init__(self, line: int | None, where: Path, message: str) -> None:
+    def __init__(self, line: int | None, where: Place, message: str) -> None:
         super().__init__(message)
         self.line, self.where, self.message = line, where, message
 
@@ -149,11 +149,11 @@ class _Builder:
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.positions: dict[Path, Position] = {}
+        self.positions: dict[Place, Position] = {}
         self.problems: list[SweepProblem] = []
         self._n_nodes = 0
 
-    def build(self, node: yaml.Node, path: Path, inside: frozenset[int]) -> Any:
+    def build(self, node: yaml.Node, path: Place, inside: frozenset[int]) -> Any:
         self._n_nodes += 1
         if self._n_nodes > MAX_NODES:
             raise _RefusedError(
@@ -171,13 +171,13 @@ class _Builder:
             return [self.build(item, (*path, i), within) for i, item in enumerate(node.value)]
         return self._scalar(node, path)
 
-    def _fault(self, node: yaml.Node, path: Path, message: str) -> None:
+    def _fault(self, node: yaml.Node, path: Place, message: str) -> None:
         self.problems.append(
             SweepProblem(file=self.file, line=_line(node), where=path_text(path), message=message)
         )
 
     def _mapping(
-        self, node: yaml.MappingNode, path: Path, inside: frozenset[int]
+        self, node: yaml.MappingNode, path: Place, inside: frozenset[int]
     ) -> dict[Hashable, Any]:
         built: dict[Hashable, Any] = {}
         for key_node, value_node in node.value:
@@ -194,7 +194,7 @@ class _Builder:
             self.positions[(*path, key)] = Position(file=self.file, line=_line(key_node))
         return built
 
-    def _key(self, node: yaml.Node, path: Path) -> str | None:
+    def _key(self, node: yaml.Node, path: Place) -> str | None:
         if not isinstance(node, yaml.ScalarNode):
             self._fault(node, path, "a key must be a word")
             return None
@@ -203,7 +203,7 @@ class _Builder:
             return None
         return str(node.value)
 
-    def _scalar(self, node: yaml.Node, path: Path) -> Any:
+    def _scalar(self, node: yaml.Node, path: Place) -> Any:
         text = str(node.value)
         explicit = isinstance(node, yaml.ScalarNode) and node.style is not None
         if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
@@ -228,7 +228,7 @@ def merged(base: Document, over: Document) -> Document:
 
     A key set to null in `over` takes the base's value away.
     """
-    positions: dict[Path, Position] = {(): over.positions[()]} if () in over.positions else {}
+    positions: dict[Place, Position] = {(): over.positions[()]} if () in over.positions else {}
     data = _merge(base, over, (), base.data, over.data, positions)
     return Document(file=over.file, data=data, positions=positions)
 
@@ -236,10 +236,10 @@ def merged(base: Document, over: Document) -> Document:
 def _merge(
     base: Document,
     over: Document,
-    path: Path,
+    path: Place,
     low: dict[str, Any],
     high: dict[str, Any],
-    positions: dict[Path, Position],
+    positions: dict[Place, Position],
 ) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key in [*low, *(k for k in high if k not in low)]:
@@ -256,7 +256,7 @@ def _merge(
     return result
 
 
-def _below(source: Document, path: Path, value: object) -> Iterator[tuple[Path, Position]]:
+def _below(source: Document, path: Place, value: object) -> Iterator[tuple[Place, Position]]:
     """Positions of a value and of everything in it."""
     if path in source.positions:
         yield path, source.positions[path]

@@ -15,7 +15,8 @@ _TEST = {
     "pattern": r"^(pp\d+|tg\d+|pg\d+[+,]\d+|pp\d+\+tg\d+)$",
     "examples": ["pp512", "tg128", "pg512+128"],
 }
-_DURATION = {"type": ["string", "number"], "examples": ["90s", "10m", "1h30m"]}
+DURATION = {"type": ["string", "number"], "examples": ["90s", "10m", "1h30m"]}
+"""How a duration may be written."""
 _OFF = {"enum": ["off", False]}
 _NAME = {"type": ["string", "integer"]}
 _SWITCH = [True, False, "on", "off", "yes", "no", 0, 1]
@@ -31,7 +32,7 @@ def with_axes(schema: dict[str, Any]) -> dict[str, Any]:
     excluded |= {"build": one_or_many(_NAME), "n_prompt": tokens, "n_gen": tokens}
     properties = schema["properties"]
     properties["tests"] = {**tests, "description": properties["tests"]["description"]}
-    for key, flat in (("cooldown", _DURATION), ("telemetry", {"anyOf": [_DURATION, _OFF]})):
+    for key, flat in (("cooldown", DURATION), ("telemetry", {"anyOf": [DURATION, _OFF]})):
         whole = properties[key]
         properties[key] = {"anyOf": [flat, {"$ref": whole["$ref"]}]} | {
             k: v for k, v in whole.items() if k != "$ref"

@@ -26,7 +26,7 @@ class Parameter:
     name: canonical name, as in cells and columns. words: other spellings that the YAML takes. kind: type of its
     values. scope: what a change costs. choices: allowed values of kind "choice" (empty otherwise).
     minimum: least int, None = unbounded. doc: one line for people. keeps_depth_state: False where a change of
-    it makes llama-bench throw away its saved KV state (section 3.3 of the page on llama-bench).
+    it makes llama-bench throw away its saved KV state.
     """
 
     name: str
@@ -233,7 +233,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         doc="polling level of waiting threads, 0 to 100",
     ),
 )
-"""In llama-bench's own loop order from the outermost inwards (section 3.1 of the page on llama-bench)."""
+"""In llama-bench's own loop order from the outermost inwards."""
 
 BY_NAME: dict[str, Parameter] = {p.name: p for p in PARAMETERS}
 CANONICAL: dict[str, str] = {word: p.name for p in PARAMETERS for word in (p.name, *p.words)}

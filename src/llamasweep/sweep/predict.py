@@ -24,9 +24,7 @@ GUESSED_FLOP_PER_S = 60e9
 GUESSED_READ_BYTES_PER_S = 1e9
 RESTORE_BYTES_PER_S = 3e9
 START_S = 0.05
-"""Start of a process with a model of no size (section 3.2 of the page on llama-bench: 0.01 to 0.05 s)."""
-
-Kind = str
+"""Start of a process with a model of no size: 0.01 to 0.05 s were measured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +32,7 @@ class RateKey:
     """What a rate was measured for. n_threads: None where it was left to the engine."""
 
     model_identity: str
-    kind: Kind
+    kind: str
     n_depth: int
     n_threads: int | None
 
@@ -44,7 +42,7 @@ class Measured:
     """One finished cell, for `Rates.updated`."""
 
     model: Model
-    kind: Kind
+    kind: str
     n_depth: int
     n_threads: int | None
     tps: float
@@ -71,11 +69,11 @@ class Rates:
     bandwidth_bytes_per_s: float | None = None
     flop_per_s: float | None = None
     read_bytes_per_s: float | None = None
-    factors: Mapping[Kind, float] = field(default_factory=dict)
-    _alike: dict[tuple[str, Kind], list[RateKey]] = field(
+    factors: Mapping[str, float] = field(default_factory=dict)
+    _alike: dict[tuple[str, str], list[RateKey]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    _pencils: dict[tuple[str, Kind, int], float] = field(
+    _pencils: dict[tuple[str, str, int], float] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
 
@@ -87,7 +85,7 @@ class Rates:
         """Whether anything was measured of this model; if not, its rates do not depend on threads."""
         return any((model.identity, kind) in self._alike for kind in ("pp", "tg"))
 
-    def rate(self, model: Model, kind: Kind, n_depth: int, n_threads: int | None) -> Rate:
+    def rate(self, model: Model, kind: str, n_depth: int, n_threads: int | None) -> Rate:
         """Of pp or tg tokens at a depth: measured, else from the nearest measured, else pencil.
 
         From the nearest: rate x pencil(this depth) / pencil(that depth). Pencil: see `pencil_tps`.
@@ -114,7 +112,7 @@ class Rates:
             )
         return Rate(tps=pencil, basis=self._pencil_basis(kind))
 
-    def pencil_tps(self, model: Model, kind: Kind, n_depth: int) -> float:
+    def pencil_tps(self, model: Model, kind: str, n_depth: int) -> float:
         """Formulas, from the roofline with everything read or computed once per token:
 
         tg = 0.6 x bandwidth / bytes per token at the depth; pp = FLOP/s / FLOP per prompt token at the
@@ -125,7 +123,7 @@ class Rates:
             self._pencils[key] = self._pencil_tps(model, kind, n_depth)
         return self._pencils[key]
 
-    def _pencil_tps(self, model: Model, kind: Kind, n_depth: int) -> float:
+    def _pencil_tps(self, model: Model, kind: str, n_depth: int) -> float:
         assert model.facts is not None  # noqa: S101  (models without facts are not predicted)
         if kind == "tg":
             bandwidth = self.bandwidth_bytes_per_s or GUESSED_BANDWIDTH_BYTES_PER_S
@@ -133,7 +131,7 @@ class Rates:
         flop = prompt_flop(model.facts, n_depth)
         return (self.flop_per_s or GUESSED_FLOP_PER_S) / max(1.0, flop)
 
-    def _pencil_basis(self, kind: Kind) -> str:
+    def _pencil_basis(self, kind: str) -> str:
         if kind == "tg":
             known = "" if self.bandwidth_bytes_per_s else ", which is a guess"
             bandwidth = self.bandwidth_bytes_per_s or GUESSED_BANDWIDTH_BYTES_PER_S
@@ -151,7 +149,7 @@ class Rates:
         Factor: geometric mean of measured / pencil. Rates that are not above 0 are left out.
         """
         history = dict(self.history)
-        logs: dict[Kind, list[float]] = {}
+        logs: dict[str, list[float]] = {}
         for one in measurements:
             if one.kind not in ("pp", "tg") or not math.isfinite(one.tps) or one.tps <= 0:
                 continue
@@ -215,7 +213,7 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
     return Cost(once_s=load_s + prefill_s, cells_s=cells_s, basis=tuple(basis))
 
 
-def _noted(rate: Rate, basis: dict[str, None], block: Block, kind: Kind) -> float:
+def _noted(rate: Rate, basis: dict[str, None], block: Block, kind: str) -> float:
     if any(test.kind in (kind, "pg") for test in block.tests):
         basis[rate.basis] = None
     return rate.tps

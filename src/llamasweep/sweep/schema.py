@@ -26,7 +26,7 @@ from llamasweep.sweep import spec as sp
 from llamasweep.sweep import spellings as spell
 from llamasweep.sweep.cell import Test
 from llamasweep.sweep.document import Document, merged, read_document
-from llamasweep.sweep.editor_schema import with_axes
+from llamasweep.sweep.editor_schema import DURATION, with_axes
 from llamasweep.sweep.parameters import CANONICAL
 from llamasweep.sweep.subjects import Quality
 from llamasweep.units import parse_bytes, parse_bytes_per_s, parse_seconds
@@ -41,7 +41,6 @@ MAX_EXTENDS = 16
 DEFAULT_TESTS = (Test(n_prompt=512, n_gen=0), Test(n_prompt=0, n_gen=128))
 
 
-_DURATION_SCHEMA = {"type": ["string", "number"], "examples": ["90s", "10m", "1h30m"]}
 _SWITCH_SCHEMA = {"enum": [True, False, "on", "off", "yes", "no"]}
 
 
@@ -50,7 +49,7 @@ def _one_or_many(item: dict[str, Any]) -> dict[str, Any]:
 
 
 Text = Annotated[str, BeforeValidator(spell.text)]
-Duration = Annotated[float, BeforeValidator(parse_seconds), WithJsonSchema(_DURATION_SCHEMA)]
+Duration = Annotated[float, BeforeValidator(parse_seconds), WithJsonSchema(DURATION)]
 Switch = Annotated[bool, BeforeValidator(spell.switch), WithJsonSchema(_SWITCH_SCHEMA)]
 Whole = Annotated[int, BeforeValidator(spell.whole), WithJsonSchema({"type": "integer"})]
 Words = Annotated[

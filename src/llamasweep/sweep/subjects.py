@@ -62,11 +62,13 @@ class Build:
     """One llama-bench binary.
 
     label: unique name for people. path: absolute. content_hash: 32 hex digits over the binary. argv_prefix:
-    the words that start it, normally `(path,)`, `(path, "bench")` for the unified binary. number, commit, version: as the binary tells, None where
-    it does not (build_number 0 and "unknown" are None). options: every flag spelling that its `--help` lists,
-    such as `-fa`, `--flash-attn`. option_help: flag -> the rest of its help line (value domain and default).
-    backends: as printed, such as ("CPU",) or ("CUDA",); None where unknown. devices: names from
-    `--list-devices`, empty for CPU only, None where the build cannot tell. first_line: of `--version`.
+    the words that start it, normally `(path,)`, `(path, "bench")` for the unified binary. number, commit: as the
+    binary tells, None where it does not (build_number 0 and "unknown" are None). version: first line of
+    `--version`, None likewise. options: every flag spelling that its `--help` lists, such as `-fa`,
+    `--flash-attn`. option_help: flag -> the rest of its help line (value domain and default). backends: as
+    printed, such as ("CPU",) or ("CUDA",); None where unknown. devices: names from `--list-devices`, empty for
+    CPU only, None where the build cannot tell. default_threads: what it takes on this machine unless told, None
+    where its help does not say.
     """
 
     label: str
