@@ -13,6 +13,8 @@ from llamasweep.results.measured_rows import (
     backends,
     fastest,
     is_alarming,
+    is_disturbed,
+    is_faster,
     median,
     ran_on_cpu,
     share,
@@ -177,7 +179,7 @@ def _quant_with_less_excess(run: MeasuredRows, row: Attempt) -> Attempt | None:
     if lack is None or row.model_arch is None or row.model_n_params is None:
         return None
     better = []
-    for other in run.beside(row, "quant"):
+    for other in run.comparable(row, "quant"):
         theirs = shortfall(other)
         if other.model_quant == row.model_quant or theirs is None:
             continue
@@ -192,11 +194,11 @@ def _slower_build(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
     bandwidth = positive_number(row.ceiling_bandwidth_bytes_per_s)
     same_memory = [
         other
-        for other in run.beside(row, "build")
+        for other in run.comparable(row, "build")
         if bandwidth and abs((other.ceiling_bandwidth_bytes_per_s or 0.0) / bandwidth - 1) <= 0.02
     ]
     best = fastest(same_memory)
-    if best is None or median(best) < FASTER_BUILD * median(row):
+    if best is None or not is_faster(best, row, FASTER_BUILD):
         return
     evidence = {
         **shortfall_numbers(row),
@@ -228,7 +230,8 @@ def _old_build(row: Attempt) -> Iterator[Finding]:
 # -- depth
 def _depth(group: Sequence[Attempt]) -> Iterator[Finding]:
     """The least and the greatest depth of one question, by their medians over the rounds."""
-    ordered = sorted((r for r in group if share(r) is not None), key=lambda r: r.n_depth)
+    sound = [row for row in group if share(row) is not None and not is_disturbed(row)]
+    ordered = sorted(sound, key=lambda row: row.n_depth)
     if not ordered or ordered[0].n_depth == ordered[-1].n_depth:
         return
     shallow = _middle([r for r in ordered if r.n_depth == ordered[0].n_depth])

@@ -18,7 +18,7 @@ from llamasweep.results import (
 )
 from llamasweep.results.decode_alarm import DecodeShortfall, decode_shortfall, is_decode_alarm
 from llamasweep.results.finding_kinds import KINDS, Kind, Severity
-from llamasweep.results.findings import Evidence, Finding, by_attempt, make_finding, merged
+from llamasweep.results.findings import Evidence, Finding, by_attempt, by_kind, make_finding, merged
 from llamasweep.results.measured_rows import MeasuredRows, is_alarming
 from llamasweep.results.records import Attempt, RunData
 
@@ -30,6 +30,7 @@ __all__ = [
     "Kind",
     "Severity",
     "by_attempt",
+    "by_kind",
     "check_run",
     "decode_shortfall",
     "explanations",

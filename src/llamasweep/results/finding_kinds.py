@@ -203,8 +203,9 @@ KINDS: dict[Kind, KindWords] = {
     "barrier_collapse": KindWords(
         severity="warning",
         title="threads held up by other load",
-        when="others used at least 10 % of the processor, threads and other load together were more than the processors, and "
-        "the row is below half of its ceiling, of its own best repetition, or of the same cell in another round",
+        when="others used at least 10 % of the processor; two or more threads and the other load together were more than the "
+        "processors; and the row is below half of its ceiling, of its best repetition, of the same cell in another round, or of "
+        "the same with fewer threads",
         cause="Each step waits for the slowest thread. One thread that loses its core to another program holds up all others, "
         "so a little load costs most of the speed.",
         next_step="Stop the other load and measure again; with load that must stay, leave a core free for it.",
@@ -213,7 +214,7 @@ KINDS: dict[Kind, KindWords] = {
     "busy_neighbour": KindWords(
         severity="warning",
         title="others used the processor",
-        when="everything but the engine used more than 10 % of the processor meanwhile",
+        when="everything but the engine used at least 10 % of the processor meanwhile, and no collapse shows",
         cause="Another program, or another guest of the same host, ran beside the measurement.",
         next_step="Measure these cells again on a quiet machine.",
         explains=True,

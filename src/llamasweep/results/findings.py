@@ -5,8 +5,10 @@ Knows how evidence is written for people. Knows neither rows nor machines; what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from llamasweep.results.finding_kinds import KINDS, Kind, Severity
 from llamasweep.units import format_bytes, format_bytes_per_s, format_tps
@@ -91,11 +93,11 @@ def make_finding(
     cause: str | None = None,
     next_step: str | None = None,
 ) -> Finding:
-    """A finding with the words of its kind where it has none of its own. Evidence that is None is left out.
+    """A finding with the words of its kind where it has none of its own. Evidence that is None or not finite is left out.
 
     Raises ValueError without evidence or attempts: nothing is said without either.
     """
-    known = tuple(Evidence(name=k, value=v) for k, v in evidence.items() if v is not None)
+    known = tuple(Evidence(name=k, value=v) for k, v in evidence.items() if _is_known(v))
     if not known or not attempt_ids:
         raise ValueError(f"{kind}: a finding needs evidence and an attempt")
     words = KINDS[kind]
@@ -107,6 +109,10 @@ def make_finding(
         next_step=next_step or words.next_step,
         attempt_ids=tuple(attempt_ids),
     )
+
+
+def _is_known(value: int | float | str | None) -> TypeGuard[int | float | str]:
+    return isinstance(value, str) or (value is not None and math.isfinite(value))
 
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -140,3 +146,11 @@ def by_attempt(findings: Iterable[Finding]) -> dict[str, tuple[Finding, ...]]:
         for attempt_id in finding.attempt_ids:
             found.setdefault(attempt_id, []).append(finding)
     return {attempt_id: tuple(items) for attempt_id, items in found.items()}
+
+
+def by_kind(findings: Iterable[Finding]) -> dict[Kind, tuple[Finding, ...]]:
+    """kind -> its findings, kinds in the order of their first one: for a page that says each thing once."""
+    found: dict[Kind, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.kind, []).append(finding)
+    return {kind: tuple(items) for kind, items in found.items()}

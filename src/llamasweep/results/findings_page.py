@@ -11,7 +11,8 @@ Made from the code by `make golden`; do not edit.
 A finding has a kind from the list below, a severity, evidence (the numbers it rests on), a likely cause, a
 next step, and the attempts it is about. Nothing is said without evidence: where a column is absent, the kinds
 that need it are silent, and rows without a rate have no findings. Rows are compared with others of the same
-run only.
+run only, never with rows that other load disturbed, and one counts as faster only where all its repetitions
+are.
 
 - **alarm**: the figure cannot be as it should. **warning**: something can be changed. **note**: it explains a
   figure that is no fault.

@@ -5,9 +5,11 @@ Pure look-up. What follows from it is in the modules of checks.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from dataclasses import fields, replace
+from typing import Any, Literal, TypeVar
 
 from llamasweep.results.decode_alarm import DecodeShortfall, decode_shortfall, is_decode_alarm
 from llamasweep.results.machine_record import MachineRecord, entry_of, positive_number
@@ -22,6 +24,9 @@ _PARAMETERS_OF: dict[Axis, tuple[str, ...]] = {
     "n_ubatch": ("n_ubatch", "n_batch"),
     "kv_type": ("type_k", "type_v"),
 }
+BUSY_FROM = 0.10
+"""Share of the processor that others use, from which a row is disturbed."""
+
 _MEASURED_HERE = ("calibrated", "measured")
 """How the source of a bandwidth begins that was measured on this machine."""
 
@@ -34,7 +39,9 @@ class MeasuredRows:
 
     def __init__(self, run: RunData) -> None:
         self.rows: tuple[Attempt, ...] = tuple(
-            a for a in run.attempts if a.status == "ok" and positive_number(a.median_tps)
+            _finite(row)
+            for row in run.attempts
+            if row.status == "ok" and positive_number(row.median_tps)
         )
         self.machine = MachineRecord(plain=run.info.machine)
         self.throttle_masks: tuple[tuple[int, float], ...] = tuple(
@@ -47,6 +54,10 @@ class MeasuredRows:
         self._rounds: dict[tuple[object, ...], list[Attempt]] = defaultdict(list)
         for row in self.rows:
             self._rounds[row.cell_id, row.build_hash].append(row)
+        self._most_layers: dict[str | None, int] = {}
+        for row in self.rows:
+            seen = max(row.n_gpu_layers_offloaded or 0, self._most_layers.get(row.model_hash, 0))
+            self._most_layers[row.model_hash] = seen
         self._groups: dict[Axis, dict[tuple[object, ...], list[Attempt]]] = {}
 
     def rates(self, row: Attempt) -> tuple[float, ...]:
@@ -78,6 +89,10 @@ class MeasuredRows:
         )
         return calibrated or next((value for value in of_rows if positive_number(value)), None)
 
+    def most_layers(self, row: Attempt) -> int | None:
+        """Most layers of its model that a row of this run had on a GPU; None where there was none."""
+        return (self._most_layers.get(row.model_hash) or None) if row.model_hash else None
+
     def rounds(self, row: Attempt) -> Sequence[Attempt]:
         """Rows that answer the same question with the same build; it is among them."""
         return self._rounds[row.cell_id, row.build_hash]
@@ -91,12 +106,41 @@ class MeasuredRows:
             self._groups[axis] = dict(grouped)
         return self._groups[axis].get(_question(row, axis), ())
 
+    def comparable(self, row: Attempt, axis: Axis) -> Sequence[Attempt]:
+        """The same without rows that other load disturbed; none where it disturbed this one."""
+        if is_disturbed(row):
+            return ()
+        return [other for other in self.beside(row, axis) if not is_disturbed(other)]
+
     def groups(self, axis: Axis) -> Iterable[Sequence[Attempt]]:
         """All groups of rows that differ in nothing but this."""
         for row in self.rows:
             group = self.beside(row, axis)
             if group[0] is row:
                 yield group
+
+
+def _finite(row: Attempt) -> Attempt:
+    """The row without numbers that are none: a file may hold them, and every comparison with one is false."""
+    plain = _without_nonsense(row)
+    if plain.telemetry is None:
+        return plain
+    return replace(plain, telemetry=_without_nonsense(plain.telemetry))
+
+
+_Record = TypeVar("_Record", Attempt, TelemetryFigures)
+
+
+_NAMES = {kind: tuple(f.name for f in fields(kind)) for kind in (Attempt, TelemetryFigures)}
+
+
+def _without_nonsense(record: _Record) -> _Record:
+    wrong: dict[str, Any] = {
+        name: None
+        for name in _NAMES[type(record)]
+        if isinstance(value := getattr(record, name), float) and not math.isfinite(value)
+    }
+    return replace(record, **wrong) if wrong else record
 
 
 def _question(row: Attempt, without: Axis) -> tuple[object, ...]:
@@ -157,6 +201,22 @@ def ran_on_cpu(row: Attempt) -> bool | None:
     if offloaded is None or offloaded < 0:
         return None
     return offloaded == 0
+
+
+def is_disturbed(row: Attempt) -> bool:
+    """Whether others are known to have used the processor: such a row tells nothing by comparison."""
+    use = figures(row).cpu_use_other_fraction
+    return use is not None and use >= BUSY_FROM
+
+
+def is_faster(a: Attempt, b: Attempt, ratio: float) -> bool:
+    """Whether a is at least that many times as fast, and, where both were repeated, in all repetitions faster."""
+    if median(a) < ratio * median(b):
+        return False
+    repeated = min(a.n_samples or 0, b.n_samples or 0) > 1
+    if not repeated or a.min_tps is None or b.max_tps is None:
+        return True
+    return a.min_tps > b.max_tps
 
 
 def has_ceiling(row: Attempt) -> bool:

@@ -12,6 +12,7 @@ from llamasweep.results.measured_rows import (
     fastest,
     figures,
     in_force,
+    is_faster,
     median,
     ran_on_cpu,
     whole_in_force,
@@ -68,8 +69,7 @@ def n_layers(run: MeasuredRows, row: Attempt) -> int | None:
     n_blocks = run.model(row).count("n_layers")
     if n_blocks is not None:
         return n_blocks + 1
-    seen = [r.n_gpu_layers_offloaded or 0 for r in run.rows if r.model_hash == row.model_hash]
-    return max(seen, default=None) if row.model_hash else None
+    return run.most_layers(row)
 
 
 def _partly(run: MeasuredRows, row: Attempt, parts: Numbers) -> Finding:
@@ -153,7 +153,7 @@ def _kv_cache_on_cpu(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
     types = {str(in_force(row, name) or "f16") for name in ("type_k", "type_v")}
     if ran_on_cpu(row) is not False or types <= _PLAIN_KV or in_force(row, "no_kv_offload") is True:
         return
-    plain = fastest(r for r in run.beside(row, "kv_type") if _has_plain_cache(r))
+    plain = fastest(r for r in run.comparable(row, "kv_type") if _has_plain_cache(r))
     evidence: dict[str, int | float | str | None] = {
         "type_k": str(in_force(row, "type_k") or "f16"),
         "type_v": str(in_force(row, "type_v") or "f16"),
@@ -162,7 +162,7 @@ def _kv_cache_on_cpu(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
     }
     use, busy_cores = figures(row).gpu_use_mean_fraction, _busy_cores(run, row)
     if plain is not None:
-        if median(plain) >= KV_FALLBACK_RATIO * median(row):
+        if is_faster(plain, row, KV_FALLBACK_RATIO):
             evidence |= {"with_f16_tps": median(plain), "gpu_use_fraction": use}
             yield make_finding("kv_cache_on_cpu", evidence, [row.attempt_id])
     elif not parts_on_cpu(run, row) and _idles(use) and busy_cores is not None and busy_cores > 1.5:

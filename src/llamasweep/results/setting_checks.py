@@ -8,6 +8,7 @@ from llamasweep.results.findings import Finding, make_finding
 from llamasweep.results.measured_rows import (
     MeasuredRows,
     fastest,
+    is_faster,
     median,
     ran_on_cpu,
     whole_in_force,
@@ -45,9 +46,9 @@ def _ubatch(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
         "n_passes_over_the_weights": -(-row.n_prompt // n_ubatch(row)),
         "median_tps": median(row),
     }
-    larger = fastest(r for r in run.beside(row, "n_ubatch") if n_ubatch(r) > n_ubatch(row))
+    larger = fastest(r for r in run.comparable(row, "n_ubatch") if n_ubatch(r) > n_ubatch(row))
     if larger is not None:
-        if median(larger) >= LARGER_UBATCH_RATIO * median(row):
+        if is_faster(larger, row, LARGER_UBATCH_RATIO):
             evidence |= {"n_larger_ubatch": n_ubatch(larger), "with_it_tps": median(larger)}
             yield make_finding("small_ubatch", evidence, [row.attempt_id])
     elif row.ceiling_bound == "memory" and row.ceiling_tps:

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from llamasweep.results.finding_kinds import Kind, Severity
 from llamasweep.results.findings import Finding, make_finding
 from llamasweep.results.measured_rows import (
+    BUSY_FROM,
     MeasuredRows,
     fastest,
     figures,
+    is_disturbed,
+    is_faster,
     median,
     ran_on_cpu,
     share,
@@ -19,8 +22,12 @@ from llamasweep.results.measured_rows import (
 from llamasweep.results.records import Attempt
 
 SAME_WITHIN = 0.03
-BUSY_FROM = 0.10
 COLLAPSE_BELOW = 0.5
+HELD_UP_RATIO = 1.5
+_HELD_UP = (
+    "Threads hold each other up: so much is lost only where a thread often has no core to run on, "
+    "because of other load, of a quota, or of cores of different speed."
+)
 
 
 def check(run: MeasuredRows) -> Iterator[Finding]:
@@ -56,35 +63,39 @@ def _threads(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
 
 def _beyond(run: MeasuredRows, row: Attempt, kind: Kind, limit: int | None) -> Iterator[Finding]:
     """The run's own rows decide; only where it has none with fewer threads does the limit."""
-    n_threads = whole_in_force(row, "n_threads") or 0
+    if is_disturbed(row):
+        return
     is_smt = kind == "smt_siblings"
-    fewer = fastest(
-        r
-        for r in run.beside(row, "n_threads")
-        if 0 < (whole_in_force(r, "n_threads") or 0) < n_threads
-        and not (is_smt and limit and (whole_in_force(r, "n_threads") or 0) > limit)
-    )
+    n_threads = whole_in_force(row, "n_threads") or 0
+    fewer = _with_fewer(run, row, limit if is_smt else None)
     is_beyond = limit is not None and n_threads > limit
+    loses = fewer is not None and is_faster(fewer, row, 1 + SAME_WITHIN)
+    gains = fewer is not None and median(fewer) < (1 - SAME_WITHIN) * median(row)
+    if not (loses or (is_beyond and not gains)):
+        return
     evidence: dict[str, int | float | str | None] = {
         "n_threads": n_threads,
         "n_physical_cores" if is_smt else "n_threads_at_the_knee": limit,
         "median_tps": median(row),
+        "n_fewer_threads": whole_in_force(fewer, "n_threads") if fewer else None,
+        "with_fewer_threads_tps": median(fewer) if fewer else None,
     }
-    if fewer is not None:
-        ratio = median(fewer) / median(row)
-        loses, gains_nothing = ratio > 1 + SAME_WITHIN, ratio >= 1 - SAME_WITHIN
-        if not (loses or (is_beyond and gains_nothing)):
-            return
-        evidence |= {
-            "n_fewer_threads": whole_in_force(fewer, "n_threads"),
-            "with_fewer_threads_tps": median(fewer),
-        }
-    else:
-        loses = False
-        if not is_beyond:
-            return
     severity: Severity = "warning" if loses else "note"
-    yield make_finding(kind, evidence, [row.attempt_id], severity=severity)
+    held_up = fewer is not None and is_faster(fewer, row, HELD_UP_RATIO)
+    yield make_finding(
+        kind, evidence, [row.attempt_id], severity=severity, cause=_HELD_UP if held_up else None
+    )
+
+
+def _with_fewer(run: MeasuredRows, row: Attempt, most: int | None) -> Attempt | None:
+    """The fastest comparable row with fewer threads than this one, and with no more than `most`."""
+    n_threads = whole_in_force(row, "n_threads") or 0
+    below = n_threads if most is None else min(n_threads, most + 1)
+    return fastest(
+        other
+        for other in run.comparable(row, "n_threads")
+        if 0 < (whole_in_force(other, "n_threads") or 0) < below
+    )
 
 
 def _other_load(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
@@ -95,8 +106,9 @@ def _other_load(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
     evidence: dict[str, int | float | str | None] = {"cpu_use_of_others_fraction": use}
     if n_cpus is not None and n_threads is not None and ran_on_cpu(row):
         evidence |= {"n_threads": n_threads, "n_logical_processors": n_cpus}
-        collapse = _collapse(run, row)
-        if use * n_cpus + n_threads > n_cpus and collapse:
+        is_crowded = n_threads > 1 and use * n_cpus + n_threads > n_cpus
+        collapse = _collapse(run, row) if is_crowded else {}
+        if collapse:
             yield make_finding("barrier_collapse", {**evidence, **collapse}, [row.attempt_id])
             return
     yield make_finding("busy_neighbour", evidence, [row.attempt_id])
@@ -111,7 +123,16 @@ def _collapse(run: MeasuredRows, row: Attempt) -> dict[str, float]:
     rates = run.kept_rates(row)
     if rates and min(rates) < COLLAPSE_BELOW * max(rates):
         found |= {"slowest_repetition_tps": min(rates), "fastest_repetition_tps": max(rates)}
-    best = fastest(run.rounds(row))
-    if best is not None and median(row) < COLLAPSE_BELOW * median(best):
-        found |= {"median_tps": median(row), "in_another_round_tps": median(best)}
+    n_threads = whole_in_force(row, "n_threads") or 0
+    fewer = fastest(
+        other
+        for other in run.beside(row, "n_threads")
+        if 0 < (whole_in_force(other, "n_threads") or 0) < n_threads
+    )
+    for name, other in (
+        ("in_another_round", fastest(run.rounds(row))),
+        ("with_fewer_threads", fewer),
+    ):
+        if other is not None and median(row) < COLLAPSE_BELOW * median(other):
+            found |= {"median_tps": median(row), f"{name}_tps": median(other)}
     return found

@@ -6,7 +6,15 @@ import pytest
 from tests.unit.results.finding_cases import CASES
 from tests.unit.results.made import MACHINE, attempt, run_of
 
-from llamasweep.results.checks import KINDS, Finding, Kind, by_attempt, check_run, explanations
+from llamasweep.results.checks import (
+    KINDS,
+    Finding,
+    Kind,
+    by_attempt,
+    by_kind,
+    check_run,
+    explanations,
+)
 from llamasweep.results.findings import Evidence, make_finding, merged
 from llamasweep.results.records import RunData
 
@@ -110,11 +118,13 @@ def test_equal_findings_about_several_rows_are_one() -> None:
     found = merged([one("a1"), other, one("a0"), one("a1")])
     assert [f.attempt_ids for f in found] == [("a1", "a0"), ("a2",)]
     assert by_attempt(found)["a0"] == (found[0],)
+    assert by_kind(found) == {"on_battery": found}
 
 
 def test_nothing_is_said_without_evidence_or_rows() -> None:
-    with pytest.raises(ValueError, match="evidence"):
-        make_finding("on_battery", {"power_source": None}, ["a0"])
+    for nothing in (None, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="evidence"):
+            make_finding("on_battery", {"power_source": nothing}, ["a0"])
     with pytest.raises(ValueError, match="evidence"):
         make_finding("on_battery", {"power_source": "battery"}, [])
 
