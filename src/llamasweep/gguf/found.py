@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llamasweep.cache import cache_root
+from llamasweep.gguf.shards import shard_number
 
 MAX_FILES_PER_PLACE = 10_000
 MAX_DEPTH = 8
@@ -24,7 +25,6 @@ _SERVICE_FOLDERS = (Path("/usr/share/ollama/.ollama/models"), Path("/var/lib/oll
 """Where Ollama keeps its models when it runs as a system service."""
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-_LATER_SHARD = re.compile(r"-(\d{5})-of-\d{5}\.gguf$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,8 +90,7 @@ def _folders(home: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, 
 def _gguf_files(folder: Path, place: str) -> Iterator[FoundModel]:
     """Files that end in .gguf, of split models the first shard."""
     for path in _walk(folder):
-        shard = _LATER_SHARD.search(path.name)
-        if path.suffix.lower() == ".gguf" and (shard is None or int(shard[1]) == 1):
+        if path.suffix.lower() == ".gguf" and shard_number(path.name) in (None, 1):
             yield FoundModel(path=path, place=place, name=_short_name(path.relative_to(folder)))
 
 

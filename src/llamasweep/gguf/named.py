@@ -54,7 +54,6 @@ def _existing(name: str) -> Path | None:
 
 def _planned(name: str, quant: str) -> ModelFacts:
     from llamasweep.gguf import shapes  # noqa: PLC0415  (reads its table)
-    from llamasweep.gguf.facts import facts_from  # noqa: PLC0415
     from llamasweep.gguf.layout import shown  # noqa: PLC0415
 
     known = {shape.casefold(): shape for shape in shapes.shape_names()}
@@ -68,9 +67,4 @@ def _planned(name: str, quant: str) -> ModelFacts:
             + ", ".join(s for s in known.values() if not s.startswith("tiny-"))
             + ".",
         )
-    metadata = shapes.planned_metadata(name, quant)
-    return facts_from(
-        {key: tuple(v) if isinstance(v, list) else v for key, v in metadata.items()},
-        shapes.planned_tensors(name, quant),
-        array_lengths={},
-    )
+    return shapes.planned_facts(name, quant)

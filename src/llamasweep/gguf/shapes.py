@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from llamasweep.errors import ModelSynthError
-from llamasweep.gguf.facts import TensorInfo
+from llamasweep.gguf.facts import SYNTHETIC_KEY, ModelFacts, TensorInfo, facts_from
 from llamasweep.gguf.ggml_types import file_type_by_short_name, tensor_bytes
 from llamasweep.gguf.mixture import (
     SourceTensor,
@@ -95,8 +95,18 @@ def planned_metadata(shape: str, quant: str) -> dict[str, object]:
         "general.name": known.name,
         "general.file_type": entry.file_type,
         "general.quantization_version": 2,
-        "llamasweep.synthetic": True,
+        SYNTHETIC_KEY: True,
     }
+
+
+def planned_facts(shape: str, quant: str) -> ModelFacts:
+    """What a generated file would say of itself. Raises ModelSynthError for an unknown shape or quantisation."""
+    metadata = planned_metadata(shape, quant)
+    return facts_from(
+        {key: tuple(v) if isinstance(v, list) else v for key, v in metadata.items()},
+        planned_tensors(shape, quant),
+        array_lengths={},
+    )
 
 
 @cache

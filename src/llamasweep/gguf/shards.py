@@ -16,6 +16,12 @@ MAX_SHARDS = 4_096
 _SHARD_NAME = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
 
 
+def shard_number(name: str) -> int | None:
+    """1 for `NAME-00001-of-00003.gguf` in any case; None where a file is not named like a shard."""
+    match = _SHARD_NAME.fullmatch(name.lower())
+    return int(match["number"]) if match else None
+
+
 def n_shards(first: Layout) -> int:
     """Files that the model is split into, 1 where it is not."""
     count = first.metadata.get("split.count", 0)

@@ -16,17 +16,15 @@ from pathlib import Path
 from llamasweep.builds.registry import Registry
 from llamasweep.errors import LlamasweepError, ModelFileError
 from llamasweep.gguf import header, shapes, synth
-from llamasweep.gguf.facts import facts_from
+from llamasweep.gguf.named import DEFAULT_QUANT
+from llamasweep.gguf.shards import shard_number
 from llamasweep.sweep.sources import labelled, source_templates
 from llamasweep.sweep.spec import SweepSpec
 from llamasweep.sweep.subjects import Build, Model, ModelSource
 
 _VARIABLE = re.compile(r"\$(\w+|\{\w+\})|%\w+%")
-_LATER_SHARD = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$")
 _NOT_A_MODEL = ("mmproj-", "mtp-")
 MAX_GLOB_FILES = 10_000
-DEFAULT_QUANT = "Q4_K_M"
-"""What a synthetic model is written in where the sweep names no quantisation."""
 
 OnSynth = Callable[[str, int, int], None]
 """(label, bytes written, bytes in all) while a model is generated."""
@@ -94,7 +92,7 @@ def _of_files(source: ModelSource, *, is_pattern: bool) -> list[ModelSource]:
 
 
 def _is_model_name(name: str) -> bool:
-    return not name.startswith(_NOT_A_MODEL) and not _LATER_SHARD.search(name)
+    return not name.startswith(_NOT_A_MODEL) and shard_number(name) in (None, 1)
 
 
 def _expand(text: str) -> str:
@@ -146,9 +144,5 @@ def _synthetic(source: ModelSource, *, generate: bool, on_synth: OnSynth | None)
 
         path = synth.cached_model(shape, quant, on_progress=tell)
         return _from_file(replace(source, path=str(path)), path)
-    facts = facts_from(
-        shapes.planned_metadata(shape, quant),
-        shapes.planned_tensors(shape, quant),
-        array_lengths={},
-    )
+    facts = shapes.planned_facts(shape, quant)
     return Model(source=source, content_hash=None, facts=facts, n_file_bytes=facts.size_bytes)
