@@ -8,6 +8,7 @@ from llamasweep.results.decode_alarm import DEPTH_MOST, EXCESS_ABOVE_MS, SHARE_B
 from llamasweep.results.findings import Finding, make_finding
 from llamasweep.results.machine_record import positive_number
 from llamasweep.results.measured_rows import (
+    MEASURED_HERE,
     MeasuredRows,
     Numbers,
     backends,
@@ -91,14 +92,24 @@ def _above(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
             next_step="Do not read the share of such small models; a larger one shows what the memory does.",
         )
         return
-    given = (row.ceiling_bandwidth_source or "").startswith("given")
+    yield make_finding("above_ceiling", evidence, [row.attempt_id], cause=_broken(row))
+
+
+def _broken(row: Attempt) -> str:
+    source = row.ceiling_bandwidth_source or ""
     if row.ceiling_bound == "compute":
-        cause = "The peak that the ceiling was made with is too low: faster units did the work."
-    elif given:
-        cause = "The bandwidth given in the sweep is too low for this memory."
-    else:
-        cause = "The measured bandwidth is too low: the memory was busy, or read with too few threads, when it was measured."
-    yield make_finding("above_ceiling", evidence, [row.attempt_id], cause=cause)
+        return "The peak that the ceiling was made with is too low: faster units did the work."
+    if source.startswith("given"):
+        return "The bandwidth given in the sweep is too low for this memory."
+    if source.startswith(MEASURED_HERE):
+        return (
+            "The measured bandwidth is too low: the memory was busy, or read with too few threads, "
+            "when it was measured."
+        )
+    return (
+        "The specification that the ceiling rests on is too low for this device: another variant of it, "
+        "or memory that runs above its specification."
+    )
 
 
 def _assumption(row: Attempt) -> str:

@@ -27,7 +27,7 @@ _PARAMETERS_OF: dict[Axis, tuple[str, ...]] = {
 BUSY_FROM = 0.10
 """Share of the processor that others use, from which a row is disturbed."""
 
-_MEASURED_HERE = ("calibrated", "measured")
+MEASURED_HERE = ("calibrated", "measured")
 """How the source of a bandwidth begins that was measured on this machine."""
 
 _HOST_BACKENDS = frozenset({"CPU", "BLAS"})
@@ -85,7 +85,7 @@ class MeasuredRows:
         of_rows = (
             row.ceiling_bandwidth_bytes_per_s
             for row in self.rows
-            if ran_on_cpu(row) and (row.ceiling_bandwidth_source or "").startswith(_MEASURED_HERE)
+            if ran_on_cpu(row) and (row.ceiling_bandwidth_source or "").startswith(MEASURED_HERE)
         )
         return calibrated or next((value for value in of_rows if positive_number(value)), None)
 

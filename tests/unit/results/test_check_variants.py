@@ -68,6 +68,8 @@ def test_a_model_in_the_cache_breaks_the_ceiling_without_alarm() -> None:
     [
         ({"ceiling_bandwidth_source": "given in the sweep"}, "given in the sweep is too low"),
         ({}, "measured bandwidth is too low"),
+        ({"ceiling_bandwidth_source": "specification of RTX 4070"}, "specification"),
+        ({"ceiling_bandwidth_source": None}, "specification"),
         ({"ceiling_bound": "compute"}, "peak"),
     ],
 )
