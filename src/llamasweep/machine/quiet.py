@@ -37,7 +37,7 @@ _SLOW_PREFERENCES = frozenset({"power", "balance_power"})
 class QuietReport:
     """What was seen.
 
-    findings: sentences. flags: one short word for each finding: busy, cpu_pressure, stolen_cpu,
+    findings: sentences. flags: one short word for each finding, in the same order: busy, cpu_pressure, stolen_cpu,
     swapping, slow_governor, on_battery, gpu_busy, throttled, hot. cpu_use_other_cores: CPU time of
     everybody but us, in cores. cpu_pressure_fraction: "some" of `/proc/pressure/cpu`, our own
     waiting included. None: not visible here, see reasons.
@@ -101,7 +101,7 @@ def check(
     found += _gpu_findings(open_nvml() if nvml is None else nvml, own)
     return QuietReport(
         findings=tuple(sentence for _, sentence in found),
-        flags=tuple(dict.fromkeys(flag for flag, _ in found)),
+        flags=tuple(flag for flag, _ in found),
         cpu_use_other_cores=other_cores,
         cpu_pressure_fraction=pressure,
         cpu_steal_fraction=steal_fraction,

@@ -151,6 +151,24 @@ def test_a_hot_zone_and_throttling_are_seen(tmp_path: Path) -> None:
     assert report.findings[1] == "thermal zone x86_pkg_temp is at 96 °C, its limit is 95 °C"
 
 
+def test_each_finding_has_its_own_flag(tmp_path: Path) -> None:
+    hot = {
+        f"sys/class/thermal/thermal_zone{n}/{name}": text
+        for n in (0, 1)
+        for name, text in (
+            ("temp", "96000"),
+            ("trip_point_0_type", "hot"),
+            ("trip_point_0_temp", "95000"),
+        )
+    }
+    library = NvmlLibrary(module=FakeNvml({"pids": [88]}))
+
+    report = watch(tmp_path, QUIET | hot, AFTER_QUIET, nvml=library)
+
+    assert report.flags == ("hot", "hot", "gpu_busy")
+    assert report.findings[2] == "1 other process(es) compute on GPU 0"
+
+
 def test_other_processes_on_a_gpu_are_seen(tmp_path: Path) -> None:
     library = NvmlLibrary(module=FakeNvml({"pids": [77, 88]}, {"pids": [77]}, {"name": "no list"}))
 
