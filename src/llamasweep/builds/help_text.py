@@ -120,8 +120,7 @@ def parse_version(text: str) -> VersionText:
 
 def parse_devices(text: str) -> tuple[str, ...] | None:
     """Names from `--list-devices`, such as ("CUDA0",); () where it lists none, None where the text is something else."""
-    before, heading, after = text.partition("Available devices:")
-    del before
+    _, heading, after = text.partition("Available devices:")
     if not heading:
         return None
     names = (_DEVICE_LINE.match(line) for line in after.splitlines())

@@ -25,7 +25,7 @@ from llamasweep.builds.backends import (
 )
 from llamasweep.builds.compilation import InstallProgress, ProgressCallback, Steps
 from llamasweep.builds.install_lock import install_lock
-from llamasweep.builds.probe import probe, stamps
+from llamasweep.builds.probe import probe, sha256, stamps
 from llamasweep.builds.processor import instruction_definitions, traps_on_amx
 from llamasweep.builds.records import (
     RECORD_NAME,
@@ -40,6 +40,7 @@ from llamasweep.builds.registry import Registry, now_text
 from llamasweep.builds.toolchain import BuildTools
 from llamasweep.errors import BuildError, UsageError
 from llamasweep.sweep.subjects import Build
+from llamasweep.units import format_bytes
 
 BENCH = "llama-bench"
 LOG_NAME = "install.log"
@@ -200,8 +201,8 @@ def _check_room(folder: Path) -> None:
     n_free = shutil.disk_usage(folder).free
     if n_free < _NEEDED_BYTES:
         raise BuildError(
-            f"{n_free / 2**30:.1f} GiB are free below {str(folder)!r}; compiling takes up to "
-            f"{_NEEDED_BYTES / 2**30:.1f} GiB",
+            f"{format_bytes(n_free)} are free below {str(folder)!r}; compiling takes up to "
+            f"{format_bytes(_NEEDED_BYTES)}",
             hint="Make room (`llamasweep builds prune`), or set LLAMASWEEP_CACHE to a larger disk.",
         )
 
@@ -218,7 +219,7 @@ def _provide_source(plan: InstallPlan, steps: Steps) -> str:
     if plan.source.exists():
         shutil.rmtree(plan.source)
     sdist.unpack(archive, plan.source)
-    digest = sdist.sha256(archive)
+    digest = sha256(archive)
     archive.unlink()
     return digest
 

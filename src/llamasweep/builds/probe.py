@@ -105,7 +105,7 @@ def content_hash(binary: Path) -> str:
     """
     files = _hashed_files(binary)
     try:
-        digests = [_sha256(path) for path in files]
+        digests = [sha256(path) for path in files]
     except OSError as problem:
         raise BuildError(
             f"cannot read {problem.filename!r}: {problem.strerror}",
@@ -136,7 +136,8 @@ def _stamp(path: Path) -> FileStamp:
     return FileStamp(path=str(path), n_bytes=stat.st_size, mtime_ns=stat.st_mtime_ns)
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """64 hex digits over a file. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

