@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -138,6 +139,36 @@ def test_hostile_names_are_measured_and_nothing_is_executed(
     assert "\x1b" not in ended.stdout + ended.stderr
     (page,) = (desk.folder / "reports").glob("*.html")
     assert "<script>alert(1)" not in page.read_text(encoding="utf-8")
+
+
+def test_a_secret_given_to_the_engine_is_nowhere_in_what_is_kept_or_told(
+    desk: Desk, tmp_path: Path, fake_build: Callable[..., Path]
+) -> None:
+    sweep = _simple(
+        desk,
+        write_model(tmp_path / "m.gguf"),
+        fake_build(),
+        """
+env: {MY_KEY: s3cret-env, URL: "https://host/?token=s3cret-url"}
+extra_args: [-hft, s3cret-word, --nosuchflag=https://bob:s3cret-login@host]
+on_finish: [echo, s3cret-finish]
+""",
+        tests="tg8",
+    )
+
+    ended = desk.call("run", "--plain", str(sweep))
+
+    assert "nosuchflag" in ended.stderr  # the engine repeats what it was given
+    assert "s3cret" not in ended.stderr
+    planned = desk.call("plan", "--json", str(sweep)).stdout
+    assert "nosuchflag" in planned
+    assert "s3cret" not in planned
+    kept = [path for path in desk.folder.rglob("*") if path.is_file() and path != sweep]
+    assert any(path.suffix == ".html" for path in kept)
+    for path in kept:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rb") as file:
+            assert b"s3cret" not in file.read(), path
 
 
 def test_a_context_beyond_the_address_space_limit_is_out_of_memory(

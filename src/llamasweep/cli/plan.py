@@ -106,11 +106,12 @@ def _model_json(model: Model) -> dict[str, Any]:
 def _group_json(group: Group, prepared: Prepared) -> dict[str, Any]:
     from llamasweep.engines.llama_bench import describe
     from llamasweep.run.measure import call_options
+    from llamasweep.run.secrets import hide_in_argv
 
     argv = None
     if group.model.source.path is not None:
         call = describe(group, call_options(group, prepared.spec, None))
-        argv = list(call.argv)
+        argv = hide_in_argv(call.argv, None)
     return {
         "group_id": group.group_id,
         "build": group.build.label,

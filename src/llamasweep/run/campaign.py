@@ -32,7 +32,7 @@ from llamasweep.run.prepare import Prepared, Wishes, prepare
 from llamasweep.run.progress import Progress
 from llamasweep.run.resolve import OnSynth
 from llamasweep.run.runner import Runner, RunSummary
-from llamasweep.run.secrets import hide_in_argv, hide_in_environment
+from llamasweep.run.secrets import hide_arguments, hide_in_argv, hide_in_environment
 from llamasweep.run.session import Session, open_session
 from llamasweep.run.stop import StopSignals
 from llamasweep.store.locate import list_runs
@@ -140,6 +140,7 @@ def run_facts(prepared: Prepared, facts: MachineFacts) -> dict[str, Any]:
     resolved = spec.to_resolved_dict()
     resolved["env"] = hide_in_environment(spec.env, home)
     resolved["extra_args"] = hide_in_argv(spec.extra_args, home)
+    resolved["on_finish"] = hide_arguments(spec.on_finish, home) if spec.on_finish else None
     return {
         "schema_version": SCHEMA_VERSION,
         "llamasweep_version": version("llamasweep"),
@@ -284,8 +285,11 @@ def _on_finish(spec: SweepSpec, summary: RunSummary, progress: Progress) -> None
         done = subprocess.run(
             argv, check=False, timeout=_ON_FINISH_LIMIT_S, stdin=subprocess.DEVNULL
         )
-    except (OSError, subprocess.TimeoutExpired) as problem:
+    except OSError as problem:
         progress.note(f"on_finish did not work: {problem}")
+        return
+    except subprocess.TimeoutExpired:  # whose own words would repeat the arguments
+        progress.note("on_finish was ended: it took longer than an hour")
         return
     if done.returncode:
         progress.note(f"on_finish ended with exit code {done.returncode}")

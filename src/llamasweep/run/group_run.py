@@ -10,7 +10,7 @@ import queue
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from llamasweep.results.records import Reading
 from llamasweep.run.group_log import GroupLog
 from llamasweep.run.memory_kills import oom_kill_count
 from llamasweep.run.process import Ending, EngineProcess, Item, Line, StreamEnd
+from llamasweep.run.secrets import hide_values
 from llamasweep.run.timeouts import Expected, Watch
 
 MAX_GARBAGE_LINES = 10_000
@@ -61,12 +62,13 @@ class Sampling(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """What to start. address_space_bytes: RLIMIT_AS, None = no limit."""
+    """What to start. address_space_bytes: RLIMIT_AS, None = no limit. secrets: hidden where the engine says them."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
     cwd: Path
     address_space_bytes: int | None = None
+    secrets: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +95,12 @@ class _State:
     log_reader: LogReader = field(default_factory=LogReader)
     open_streams: set[str] = field(default_factory=lambda: {"stdout", "stderr"})
     n_garbage: int = 0
+    secrets: tuple[bytes, ...] = ()
+
+    def shown(self, line: Line) -> Line:
+        """The line as it may be kept."""
+        data = hide_values(line.data, self.secrets)
+        return line if data is line.data else replace(line, data=data)
 
 
 def run_group(
@@ -116,7 +124,10 @@ def run_group(
     )
     stop.attach(process.inbox)
     on_start(process)
-    state = _State(watch=Watch(expected=expected, asked_s=timeout_s, now_s=time.monotonic()))
+    state = _State(
+        watch=Watch(expected=expected, asked_s=timeout_s, now_s=time.monotonic()),
+        secrets=command.secrets,
+    )
     reason, message, clean = "ended", None, False
     try:
         if sampling is not None:
@@ -127,7 +138,7 @@ def run_group(
         ending, leftovers = _finish(
             process, reason if clean else "stopped", urgent=stop.is_urgent or not clean
         )
-        _drain_rest(process.inbox, log)
+        _drain_rest(process.inbox, log, state)
     end_ns = time.time_ns()
     log.readings(sampling.drain() if sampling is not None else ())
     log.end(
@@ -172,7 +183,7 @@ def _follow(
         if stop.is_asked or (stop.deadline_s is not None and now_s >= stop.deadline_s):
             return "stopped", None
         if isinstance(item, Line):
-            event = _take(item, log, state)
+            event = _take(state.shown(item), log, state)
             if event is not None:
                 on_event(event, _with_readings(event, log, sampling))
         elif isinstance(item, StreamEnd):
@@ -248,10 +259,10 @@ def _finish(process: EngineProcess, reason: str, *, urgent: bool) -> tuple[Endin
     return process.stop(at_once=urgent), 0
 
 
-def _drain_rest(inbox: queue.SimpleQueue[Item], log: GroupLog) -> None:
+def _drain_rest(inbox: queue.SimpleQueue[Item], log: GroupLog, state: _State) -> None:
     """Lines that came between the decision to end and the end belong to the log too."""
     with contextlib.suppress(queue.Empty):
         while True:
             item = inbox.get_nowait()
             if isinstance(item, Line):
-                log.keep(item)
+                log.keep(state.shown(item))

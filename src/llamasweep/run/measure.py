@@ -20,7 +20,7 @@ from llamasweep.run.ceiling_columns import describe_ceiling
 from llamasweep.run.group_log import GroupLog, GroupRecord, read_group_log
 from llamasweep.run.group_run import Command, OnEvent, Outcome, Stop, run_group
 from llamasweep.run.process import EngineProcess, clean_environment
-from llamasweep.run.secrets import hide_in_argv, hide_in_environment
+from llamasweep.run.secrets import hide_in_argv, hide_in_environment, secrets_in
 from llamasweep.run.session import Session
 from llamasweep.run.timeouts import Expected
 from llamasweep.sweep.cell import Cell, Group, cell_id
@@ -77,6 +77,7 @@ def measure(
             env=clean_environment(call.env),
             cwd=work,
             address_space_bytes=bench.spec.address_space_limit_bytes,
+            secrets=secrets_in(call.argv, call.env),
         )
         description = group_description(group, call, session, bench, flags)
         with GroupLog(session.store.logs_dir, log_id, description) as log:

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from llamasweep.run.secrets import hide_home, hide_in_argv, hide_in_environment
+from llamasweep.run.secrets import (
+    hide_arguments,
+    hide_home,
+    hide_in_argv,
+    hide_in_environment,
+    hide_values,
+    secrets_in,
+)
 
 HOME = "/home/alice"
 
@@ -10,7 +17,7 @@ HOME = "/home/alice"
 @pytest.mark.parametrize(
     "name",
     ["HF_TOKEN", "hf_token", "MY_SECRET", "PASSWORD", "GH_PASSWD", "AWS_ACCESS_KEY_ID", "OPENAI_API_KEY", "APIKEY",
-     "AUTHORIZATION", "X_BEARER", "SOME_CREDENTIALS"],
+     "AUTHORIZATION", "X_BEARER", "SOME_CREDENTIALS", "OPENAI_KEY", "MY_KEY_1", "DB_PASS", "PGPWD", "key"],
 )  # fmt: skip
 def test_a_variable_named_like_a_secret_is_hidden(name: str) -> None:
     assert hide_in_environment([(name, "s3cret")]) == {name: "(hidden)"}
@@ -88,3 +95,38 @@ def test_the_home_folder_is_written_short(text: str, shown: str) -> None:
 def test_without_a_home_folder_nothing_changes(home: str | None) -> None:
     assert hide_home("/home/alice/m.gguf", home) == "/home/alice/m.gguf"
     assert hide_in_argv(["/a"], home) == ["/a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://host/x?a=1&token=s3cret&b=2", "https://host/x?a=1&token=(hidden)&b=2"),
+        ("https://host/x?api_key=s3cret#f", "https://host/x?api_key=(hidden)#f"),
+        ("Authorization: Bearer s3cret", "Authorization: Bearer (hidden)"),
+        ("hf_" + "aB3" * 8, "(hidden)"),
+        ("hf_model", "hf_model"),
+        ("blk.*.attn_key=CPU", "blk.*.attn_key=CPU"),
+    ],
+)
+def test_a_secret_is_known_by_its_form_too(text: str, shown: str) -> None:
+    assert hide_in_argv([text], None) == [shown]
+    assert hide_in_environment([("PLAIN", text)]) == {"PLAIN": shown}
+
+
+def test_of_a_command_of_the_user_only_the_program_is_shown() -> None:
+    argv = [f"{HOME}/bin/tell", "https://host/bot123:s3cret/send", "done"]
+    assert hide_arguments(argv, HOME) == ["~/bin/tell", "(hidden)", "(hidden)"]
+
+
+def test_what_the_engine_repeats_of_its_secrets_is_hidden() -> None:
+    argv = ["bench", "-hft", "tok-after", "--hf-token=tok-in", "--rpc", "https://u:tok-login@h/x"]
+    pairs = [("MY_KEY", "tok-env"), ("URL", "https://h/?token=tok-url"), ("N", "harmless")]
+    secrets = secrets_in(argv, pairs)
+    said = b"bad: tok-after --hf-token=tok-in u:tok-login tok-env tok-url harmless"
+    assert hide_values(said, secrets) == (
+        b"bad: (hidden) --hf-token=(hidden) (hidden) (hidden) (hidden) harmless"
+    )
+
+
+def test_a_short_secret_is_not_searched_for_in_numbers() -> None:
+    assert secrets_in(["bench", "--token", "12"], [("KEY", "512")]) == ()
