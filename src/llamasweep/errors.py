@@ -1,4 +1,4 @@
-"""The exception tree: a message for people, a hint that says what to do next, an exit code.
+"""The exception tree: a message for people, a hint that says what to do next, an exit code; and quoting in messages.
 
 Every error that llamasweep raises on purpose descends from `LlamasweepError`; `cli` turns it into one
 sentence and ends with its exit code. Nothing else exits.
@@ -16,6 +16,13 @@ EXIT_LOCKED = 4
 EXIT_STORE = 5
 EXIT_MACHINE = 6
 EXIT_INTERRUPTED = 130
+
+
+def quoted(value: object, *, max_characters: int = 80) -> str:
+    """A value from outside as it may stand in a message: in quotes if it is text, what does not print escaped, cut."""
+    text = value if isinstance(value, str) else repr(value)
+    cut = text if len(text) <= max_characters else text[: max_characters - 1] + "…"
+    return repr(cut) if isinstance(value, str) else cut
 
 
 class LlamasweepError(Exception):
@@ -109,9 +116,3 @@ class MachineError(LlamasweepError):
     """The machine is not in a state in which measuring makes sense (`--only-if-quiet`)."""
 
     exit_code = EXIT_MACHINE
-
-
-class InterruptedRunError(LlamasweepError):
-    """The user stopped the run; everything finished is kept and the run can be resumed."""
-
-    exit_code = EXIT_INTERRUPTED

@@ -11,6 +11,8 @@ import math
 import re
 from typing import NewType
 
+from llamasweep.errors import quoted
+
 Bytes = NewType("Bytes", int)
 Seconds = NewType("Seconds", float)
 BytesPerSecond = NewType("BytesPerSecond", float)
@@ -38,12 +40,12 @@ def parse_bytes(text: str | int) -> Bytes:
         return Bytes(text)
     match = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        raise ValueError(f"{_shown(text)} is not a size; write it like '8 GiB' or '512 MB'")
+        raise ValueError(f"{quoted(text)} is not a size; write it like '8 GiB' or '512 MB'")
     number, prefix, unit = match.groups()
     if unit is None:
         if prefix:
             raise ValueError(
-                f"{_shown(text)} is ambiguous: write {number} {prefix[0]}iB (2^n) or "
+                f"{quoted(text)} is ambiguous: write {number} {prefix[0]}iB (2^n) or "
                 f"{number} {prefix[0]}B (10^n)"
             )
         unit = "B"
@@ -58,15 +60,15 @@ def parse_bytes_per_s(text: str | int | float) -> BytesPerSecond:
     else:
         match = _RATE.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None:
-            raise ValueError(f"{_shown(text)} is not a bandwidth; write it like '51.2 GB/s'")
+            raise ValueError(f"{quoted(text)} is not a bandwidth; write it like '51.2 GB/s'")
         try:
             value = float(parse_bytes(match.group(1)))
         except ValueError:
             raise ValueError(
-                f"{_shown(text)} is not a bandwidth; write it like '51.2 GB/s'"
+                f"{quoted(text)} is not a bandwidth; write it like '51.2 GB/s'"
             ) from None
     if isinstance(text, bool) or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{_shown(text)} is not a bandwidth above 0")
+        raise ValueError(f"{quoted(text)} is not a bandwidth above 0")
     return BytesPerSecond(value)
 
 
@@ -105,18 +107,12 @@ def _glued(text: str, position: int) -> re.Match[str] | None:
 
 def _checked_seconds(text: object, value: float) -> Seconds:
     if isinstance(text, bool) or not math.isfinite(value) or not 0 <= value <= _LONGEST_S:
-        raise ValueError(f"{_shown(text)} is not a duration between 0 and 366 days")
+        raise ValueError(f"{quoted(text)} is not a duration between 0 and 366 days")
     return Seconds(value)
 
 
 def _not_a_duration(text: object) -> ValueError:
-    return ValueError(f"{_shown(text)} is not a duration; write it like '90s', '10m' or '1h30m'")
-
-
-def _shown(text: object) -> str:
-    """The value as people wrote it, cut to a length that fits a message."""
-    shown = repr(text)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    return ValueError(f"{quoted(text)} is not a duration; write it like '90s', '10m' or '1h30m'")
 
 
 def format_bytes(n_bytes: int) -> str:

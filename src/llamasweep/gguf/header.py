@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from llamasweep.cache import cache_root
-from llamasweep.errors import ModelFileError
+from llamasweep.errors import ModelFileError, quoted
 from llamasweep.gguf.facts import ModelFacts
-from llamasweep.gguf.layout import Layout, read_layout, shown
+from llamasweep.gguf.layout import Layout, read_layout
 from llamasweep.gguf.shards import check_shard, check_union, facts_of, n_shards, shard_names
 
 _HASH_VERSION = 1
@@ -64,7 +64,7 @@ def read_shards(path: Path) -> list[Shard]:
         other = path.with_name(name)
         if not other.exists():
             raise ModelFileError(
-                f"{shown(str(path))}: shard {index + 1} of {count} is missing: {shown(name)}",
+                f"{quoted(str(path))}: shard {index + 1} of {count} is missing: {quoted(name)}",
                 hint="Download the missing shard into the same folder.",
             )
         shards.append(_read_shard(other))
@@ -108,7 +108,7 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except ModelFileError as problem:
         raise ModelFileError(
-            f"{shown(str(path), max_characters=400)}: {problem.message}", hint=problem.hint
+            f"{quoted(str(path), max_characters=400)}: {problem.message}", hint=problem.hint
         ) from None
 
 

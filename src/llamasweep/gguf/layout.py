@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from llamasweep.errors import ModelFileError
+from llamasweep.errors import ModelFileError, quoted
 from llamasweep.gguf.ggml_types import tensor_bytes, type_by_id
 
 MAX_HEADER_BYTES = 256 * 2**20
@@ -85,11 +85,6 @@ class Layout:
     alignment: int
     header_bytes: int
     data_start: int
-
-
-def shown(text: str, *, max_characters: int = 80) -> str:
-    """A name from a file, quoted, control characters escaped, and cut to a bearable length."""
-    return repr(text if len(text) <= max_characters else text[: max_characters - 1] + "…")
 
 
 class Window:
@@ -246,9 +241,9 @@ def _read_metadata(window: Window, n_keys: int) -> tuple[dict[str, object], dict
         if not key:
             raise ModelFileError(f"metadata key {index} is empty")
         if key in seen:
-            raise ModelFileError(f"metadata key {shown(key)} appears twice")
+            raise ModelFileError(f"metadata key {quoted(key)} appears twice")
         seen.add(key)
-        what = f"the value of {shown(key)}"
+        what = f"the value of {quoted(key)}"
         value_type = window.u32(what)
         before = window.position
         if value_type == _ARRAY:
@@ -309,7 +304,7 @@ def _alignment(metadata: dict[str, object]) -> int:
 
 def _read_tensor_info(window: Window, index: int) -> TensorPlace:
     name = window.text(f"the name of tensor {index}", max_bytes=MAX_TENSOR_NAME_BYTES)
-    what = f"tensor {shown(name)}"
+    what = f"tensor {quoted(name)}"
     n_dims = window.u32(what)
     if n_dims > 4:
         raise ModelFileError(f"{what} has {n_dims} dimensions; 4 is the most allowed")
@@ -333,11 +328,11 @@ def _placed(
     names: set[str] = set()
     for info in infos:
         if info.name in names:
-            raise ModelFileError(f"tensor {shown(info.name)} appears twice")
+            raise ModelFileError(f"tensor {quoted(info.name)} appears twice")
         names.add(info.name)
         if info.start % alignment:
             raise ModelFileError(
-                f"tensor {shown(info.name)} lies at offset {info.start}, "
+                f"tensor {quoted(info.name)} lies at offset {info.start}, "
                 f"which is not a multiple of the alignment {alignment}"
             )
     _check_no_overlap(infos)
@@ -345,7 +340,7 @@ def _placed(
         end = data_start + info.start + info.n_bytes
         if end > n_file_bytes:
             raise ModelFileError(
-                f"tensor {shown(info.name)} ends at byte {end} but the file has only "
+                f"tensor {quoted(info.name)} ends at byte {end} but the file has only "
                 f"{n_file_bytes} bytes: it is truncated",
                 hint="Finish or repeat the download of the file.",
             )
@@ -366,6 +361,6 @@ def _check_no_overlap(infos: Sequence[TensorPlace]) -> None:
     for info in sorted((i for i in infos if i.n_bytes), key=lambda i: i.start):
         if before is not None and before.start + before.n_bytes > info.start:
             raise ModelFileError(
-                f"tensors {shown(before.name)} and {shown(info.name)} overlap in the file"
+                f"tensors {quoted(before.name)} and {quoted(info.name)} overlap in the file"
             )
         before = info

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from llamasweep.errors import ModelFileError, UsageError
+from llamasweep.errors import ModelFileError, UsageError, quoted
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.gguf.remote_address import is_address
 
@@ -54,13 +54,12 @@ def _existing(name: str) -> Path | None:
 
 def _planned(name: str, quant: str) -> ModelFacts:
     from llamasweep.gguf import shapes  # noqa: PLC0415  (reads its table)
-    from llamasweep.gguf.layout import shown  # noqa: PLC0415
 
     known = {shape.casefold(): shape for shape in shapes.shape_names()}
     if name.casefold() not in known:
         near = difflib.get_close_matches(name[:200].casefold(), known, n=1)
         raise ModelFileError(
-            f"{shown(name)} is neither a file nor the name of a known shape",
+            f"{quoted(name)} is neither a file nor the name of a known shape",
             hint=f"Did you mean {known[near[0]]}?"
             if near
             else "`llamasweep models list` shows the models that are here; known shapes: "

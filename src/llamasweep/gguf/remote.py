@@ -12,9 +12,9 @@ import urllib.error
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
-from llamasweep.errors import ModelFileError
+from llamasweep.errors import ModelFileError, quoted
 from llamasweep.gguf.facts import ModelFacts
-from llamasweep.gguf.layout import Layout, read_layout, shown
+from llamasweep.gguf.layout import Layout, read_layout
 from llamasweep.gguf.remote_address import Address, parse_address
 from llamasweep.gguf.remote_file import RemoteFile
 from llamasweep.gguf.shards import check_shard, check_union, facts_of, n_shards, shard_names
@@ -59,7 +59,7 @@ def _named(address: Address) -> Iterator[None]:
         yield
     except ModelFileError as problem:
         raise ModelFileError(
-            f"{shown(address.public, max_characters=400)}: {problem.message}",
+            f"{quoted(address.public, max_characters=400)}: {problem.message}",
             hint=problem.hint or address.hint,
         ) from None
 
@@ -92,7 +92,7 @@ def _silent(limits: Limits) -> ModelFileError:
 def _words(problem: object) -> str:
     """What a library says of a problem; a server's own words may be among it."""
     text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-    return shown(str(text), max_characters=120)[1:-1]
+    return quoted(str(text), max_characters=120)[1:-1]
 
 
 def _refused(status: int) -> ModelFileError:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from llamasweep.errors import ModelFileError
+from llamasweep.errors import ModelFileError, quoted
 from llamasweep.gguf.facts import ModelFacts, TensorInfo, facts_from
-from llamasweep.gguf.layout import Layout, shown
+from llamasweep.gguf.layout import Layout
 
 MAX_SHARDS = 4_096
 _SHARD_NAME = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
@@ -46,7 +46,7 @@ def shard_names(name: str, first: Layout) -> list[str]:
     if first.metadata.get("split.no") != 0 or name != names[0]:
         raise ModelFileError(
             f"is a later shard of a split model of {count}",
-            hint=f"Give the first shard instead: {shown(names[0])}",
+            hint=f"Give the first shard instead: {quoted(names[0])}",
         )
     return names
 
@@ -56,7 +56,7 @@ def check_shard(layout: Layout, index: int) -> None:
     number = layout.metadata.get("split.no")
     if number != index:
         raise ModelFileError(
-            f"should be shard {index} (from 0) but its key 'split.no' says {shown(str(number))}"
+            f"should be shard {index} (from 0) but its key 'split.no' says {quoted(str(number))}"
         )
 
 
@@ -67,7 +67,7 @@ def check_union(layouts: Sequence[Layout]) -> None:
         for tensor in layout.tensors:
             if tensor.name in names:
                 raise ModelFileError(
-                    f"tensor {shown(tensor.name)} of shard {index + 1} is in another shard too"
+                    f"tensor {quoted(tensor.name)} of shard {index + 1} is in another shard too"
                 )
             names.add(tensor.name)
     promised = layouts[0].metadata.get("split.tensors.count")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from llamasweep.errors import quoted
 from llamasweep.sweep.cell import Test, in_bench_order, ordered_axes
 from llamasweep.sweep.document import Place
 from llamasweep.sweep.parameters import BY_NAME, CANONICAL, Parameter, Scalar
@@ -71,12 +72,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return lowered[match[0]] if match else None
 
 
-def shown(value: object) -> str:
-    """A value in a message, cut to a length that fits one line."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def parse_test(raw: object) -> Test:
     """pp512, tg128, pg512+128, pg512,128 or pp512+tg128. Raises ValueError with a sentence."""
     text = raw.strip() if isinstance(raw, str) else ""
@@ -86,13 +81,13 @@ def parse_test(raw: object) -> Test:
         _, pp, _, tg, pg_prompt, pg_gen = match.groups()
         n_prompt, n_gen = int(pp or pg_prompt or 0), int(tg or pg_gen or 0)
         if (pg_prompt and 0 in (n_prompt, n_gen)) or n_prompt + n_gen == 0:
-            raise ValueError(f"{shown(raw)} measures nothing; use pp and tg with 1 token or more")
+            raise ValueError(f"{quoted(raw)} measures nothing; use pp and tg with 1 token or more")
     elif re.fullmatch(r"pg\d{1,8}", text):
-        raise ValueError(f"{shown(raw)} lacks its generated tokens; write {text}+128")
+        raise ValueError(f"{quoted(raw)} lacks its generated tokens; write {text}+128")
     else:
-        raise ValueError(f"{shown(raw)} is not a test; write pp512, tg128 or pg512+128")
+        raise ValueError(f"{quoted(raw)} is not a test; write pp512, tg128 or pg512+128")
     if n_prompt > MAX_TOKENS or n_gen > MAX_TOKENS:
-        raise ValueError(f"{shown(raw)} has more than {MAX_TOKENS:,} tokens")
+        raise ValueError(f"{quoted(raw)} has more than {MAX_TOKENS:,} tokens")
     return Test(n_prompt=n_prompt, n_gen=n_gen)
 
 
@@ -112,17 +107,17 @@ def parse_value(parameter: Parameter, raw: object) -> tuple[Scalar, ...]:
     text = _text(raw)
     if parameter.scope == "model" and "," in text:
         raise ValueError(
-            f"{shown(raw)}: a comma starts another test in llama-bench; write a list for several "
+            f"{quoted(raw)}: a comma starts another test in llama-bench; write a list for several "
             f"values, and {'/' if parameter.name != 'tensor_buft_overrides' else ';'} inside one"
         )
     if parameter.name == "tensor_split" and not _SHARES.fullmatch(text):
-        raise ValueError(f"{shown(raw)} is not a split; write up to 16 shares like 3/1")
+        raise ValueError(f"{quoted(raw)} is not a split; write up to 16 shares like 3/1")
     return (text,)
 
 
 def _whole_numbers(parameter: Parameter, raw: object) -> tuple[Scalar, ...]:
     if isinstance(raw, bool):
-        raise ValueError(f"{shown(raw)} is not a whole number")
+        raise ValueError(f"{quoted(raw)} is not a whole number")
     if isinstance(raw, int):
         return (_bounded(parameter, raw),)
     text = str(raw).strip()
@@ -142,7 +137,7 @@ def _whole_numbers(parameter: Parameter, raw: object) -> tuple[Scalar, ...]:
     words = (*MACHINE_WORDS.get(parameter.name, ()), *FIXED_WORDS.get(parameter.name, ()))
     known = f" or one of {', '.join(words)}" if words else ""
     raise ValueError(
-        f"{shown(raw)} is not a whole number{known}; write plain decimal digits or a range "
+        f"{quoted(raw)} is not a whole number{known}; write plain decimal digits or a range "
         "such as 1-8*2 or 512-2048+512"
     )
 
@@ -175,7 +170,7 @@ def _bounded(parameter: Parameter, value: int) -> int:
     if parameter.minimum is not None and value < parameter.minimum:
         raise ValueError(f"{value} is below {parameter.minimum}, the least {parameter.name}")
     if value > MAX_INT:
-        raise ValueError(f"{shown(value)} is beyond {MAX_INT}")
+        raise ValueError(f"{quoted(value)} is beyond {MAX_INT}")
     return value
 
 
@@ -185,7 +180,7 @@ def _switch(raw: object) -> bool:
         return True
     if word in _OFF:
         return False
-    raise ValueError(f"{shown(raw)} is not a switch; write on or off")
+    raise ValueError(f"{quoted(raw)} is not a switch; write on or off")
 
 
 def _choice(parameter: Parameter, raw: object) -> str:
@@ -196,13 +191,13 @@ def _choice(parameter: Parameter, raw: object) -> str:
     if word not in parameter.choices:
         near = nearest(word, parameter.choices)
         hint = f"; did you mean {near}?" if near else ""
-        raise ValueError(f"{shown(raw)} is not one of {', '.join(parameter.choices)}{hint}")
+        raise ValueError(f"{quoted(raw)} is not one of {', '.join(parameter.choices)}{hint}")
     return word
 
 
 def _text(raw: object) -> str:
     if isinstance(raw, float | bool):
-        raise ValueError(f"{shown(raw)} must be text; put quotes around it")
+        raise ValueError(f"{quoted(raw)} must be text; put quotes around it")
     text = str(raw)
     if not text or len(text) > MAX_TEXT:
         raise ValueError(f"the text must have 1 to {MAX_TEXT:,} characters")
@@ -219,7 +214,7 @@ def canonical_key(
         return name or key
     known = (*CANONICAL, KV_TYPE, *subjects)
     suggestion = _RETIRED.get(key.lower()) or nearest(key, known)
-    faults.add(place, f"{shown(raw)} is not a known key here", suggestion)
+    faults.add(place, f"{quoted(raw)} is not a known key here", suggestion)
     return None
 
 
@@ -368,7 +363,7 @@ def _condition(name: str, raw: object, place: Place, faults: Faults) -> Conditio
         return None
     is_number = isinstance(values[0], int) or values[0] in MACHINE_WORDS.get(name, ())
     if operator in (">", ">=", "<", "<=") and not is_number:
-        faults.add(place, f"{shown(values[0])} is not a number to compare with")
+        faults.add(place, f"{quoted(values[0])} is not a number to compare with")
         return None
     return Condition(operator=operator, values=values)
 

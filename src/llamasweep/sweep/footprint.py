@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from itertools import product
 
-from llamasweep.ceilings.architecture import not_modelled
 from llamasweep.ceilings.flop import attention_flop, matrix_flop
 from llamasweep.ceilings.kv_cache import ContextSettings, context_memory, kv_read_bytes
 from llamasweep.ceilings.memory_fit import compute_bytes_upper
 from llamasweep.ceilings.traffic import weight_traffic
-from llamasweep.errors import NotModelledError
+from llamasweep.errors import ModelFileError, NotModelledError
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.sweep.blocks import values_of
 from llamasweep.sweep.cell import Block
@@ -30,7 +29,7 @@ def token_bytes(facts: ModelFacts, n_depth: int) -> float:
 
     Where the model is not modelled: its size with experts counted as used / all, without context.
     """
-    if not_modelled(facts) is None:
+    if _not_modelled(facts) is None:
         return weight_traffic(facts).active_bytes + context_bytes(facts, n_depth)
     routed = sum(t.n_bytes for t in facts.tensors if _EXPERTS in t.name)
     return facts.size_bytes - routed * (1 - _used_share(facts))
@@ -38,7 +37,7 @@ def token_bytes(facts: ModelFacts, n_depth: int) -> float:
 
 def prompt_flop(facts: ModelFacts, n_depth: int) -> float:
     """FLOP per prompt token at a depth; 2 x active parameters where the model is not modelled."""
-    if not_modelled(facts) is None:
+    if _not_modelled(facts) is None:
         matrices = matrix_flop(facts, _PROMPT, 1) / _PROMPT
         return matrices + attention_flop(facts, n_depth, 1)
     routed = sum(math.prod(t.ne) for t in facts.tensors if _EXPERTS in t.name)
@@ -47,9 +46,18 @@ def prompt_flop(facts: ModelFacts, n_depth: int) -> float:
 
 def context_bytes(facts: ModelFacts, n_depth: int) -> float:
     """Bytes of f16 context behind n_depth tokens, 0 where the model is not modelled."""
-    if n_depth == 0 or not_modelled(facts) is not None:
+    if n_depth == 0 or _not_modelled(facts) is not None:
         return 0.0
     return kv_read_bytes(facts, ContextSettings(n_ctx=n_depth), n_depth - 1, 1)
+
+
+def _not_modelled(facts: ModelFacts) -> str | None:
+    """Why the exact arithmetic says nothing of this model, None where it does."""
+    try:
+        weight_traffic(facts)
+    except (NotModelledError, ModelFileError) as error:
+        return error.message
+    return None
 
 
 def _used_share(facts: ModelFacts) -> float:
@@ -69,7 +77,7 @@ def memory_warning(model: Model, blocks: list[Block], available_bytes: int | Non
     if facts is None or available_bytes is None or not blocks:
         return None
     label = model.source.label
-    reason = not_modelled(facts)
+    reason = _not_modelled(facts)
     weights = facts.size_bytes if reason else weight_traffic(facts).loaded_bytes
     if weights > available_bytes:
         return (

@@ -20,7 +20,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from llamasweep.errors import SweepFileError, SweepProblem
+from llamasweep.errors import SweepFileError, SweepProblem, quoted
 from llamasweep.sweep import axes as ax
 from llamasweep.sweep import spec as sp
 from llamasweep.sweep import spellings as spell
@@ -219,9 +219,9 @@ def _with_bases(
         base_text, base_file = base_loader(base_name, file_name)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise refuse(f"cannot read {ax.shown(base_name)}: {reason}") from None
+        raise refuse(f"cannot read {quoted(base_name)}: {reason}") from None
     except ValueError as error:
-        raise refuse(f"cannot read {ax.shown(base_name)}: {error}") from None
+        raise refuse(f"cannot read {quoted(base_name)}: {error}") from None
     if base_file in chain:
         raise refuse(f"goes in a circle: {' -> '.join((*chain, base_file))}")
     if len(chain) >= MAX_EXTENDS:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from llamasweep.sweep.axes import MAX_TEXT, shown
+from llamasweep.errors import quoted
+from llamasweep.sweep.axes import MAX_TEXT
 
 
 def text(value: object) -> object:
@@ -29,7 +30,7 @@ def listed(value: object) -> object:
 
 def whole(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{shown(value)} is not a whole number in plain decimal digits")
+        raise ValueError(f"{quoted(value)} is not a whole number in plain decimal digits")
     return value
 
 
@@ -39,7 +40,7 @@ def switch(value: object) -> object:
         return True
     if word in {"off", "no", "false"}:
         return False
-    raise ValueError(f"{shown(value)} is not a switch; write on or off")
+    raise ValueError(f"{quoted(value)} is not a switch; write on or off")
 
 
 def rounds(value: object) -> object:
@@ -56,19 +57,19 @@ def discard(value: object) -> object:
     if str(value).lower() in {"none", "off", "false"}:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1_000:
-        raise ValueError(f"{shown(value)} is neither auto, off nor a number from 0 to 1000")
+        raise ValueError(f"{quoted(value)} is neither auto, off nor a number from 0 to 1000")
     return value
 
 
 def engine(value: object) -> object:
     if value != "llama-bench":
-        raise ValueError(f"{shown(value)} is not supported; this version drives llama-bench")
+        raise ValueError(f"{quoted(value)} is not supported; this version drives llama-bench")
     return value
 
 
 def clock(value: object) -> object:
     if not re.fullmatch(r"([01]?\d|2[0-3]):[0-5]\d", str(value)):
-        raise ValueError(f"{shown(value)} is not a time of day; write it like 07:00")
+        raise ValueError(f"{quoted(value)} is not a time of day; write it like 07:00")
     return str(value).zfill(5)
 
 
