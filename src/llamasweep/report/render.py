@@ -54,7 +54,7 @@ def render_page(view: Page) -> str:
         place=lambda position: f"{position * 100:.2f}%",
     )
     environment.tests["track"] = lambda value: isinstance(value, Track)
-    script, style = _own("page.js"), _own("page.css")
+    script, style = _own("page.js") + _own("rows.js"), _own("page.css")
     html = environment.get_template("page.html.j2").render(
         page=view,
         script=Markup(script),  # noqa: S704  (a file of this package)

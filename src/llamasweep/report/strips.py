@@ -20,11 +20,15 @@ MAX_FULL_STRIPS = 12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strip:
-    """One row of the hero. setting: what tells it from its neighbours, in words, '' if nothing. doubts: its flags."""
+    """One row of the hero. setting: what tells it from its neighbours, in words, '' if nothing. doubts: its flags.
+
+    anchors: of the rows that it shows.
+    """
 
     subject: str
     setting: str
     doubts: tuple[str, ...]
+    anchors: tuple[str, ...]
     tg: Track | Missing
     pp: Track | Missing
 
@@ -160,6 +164,7 @@ def _strip(
         doubts=tuple(
             dict.fromkeys(flag_word(f) for one in pair if one is not None for f in one.flags)
         ),
+        anchors=tuple(one.anchor for one in pair if one is not None),
         tg=track_of(pair[0], scales[0]),
         pp=track_of(pair[1], scales[1]),
     )

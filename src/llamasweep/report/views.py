@@ -16,7 +16,9 @@ from llamasweep.report import (
     figures,
     findings,
     headline,
+    llama_markdown,
     repeat,
+    row_data,
     strips,
     table,
     trouble,
@@ -59,6 +61,8 @@ class Page:
     impossible: tuple[trouble.Impossible, ...]
     trust: trust.Trust
     table: table.Table
+    markdown: llama_markdown.MarkdownTable
+    row_data: row_data.RowData
     repeats: tuple[repeat.Repeat, ...]
     contents: tuple[tuple[str, str], ...]
     version: str
@@ -91,6 +95,8 @@ def page(runs: Sequence[RunData]) -> Page:
         impossible=impossible,
         trust=trust.trust(runs, rows),
         table=table.table(rows),
+        markdown=llama_markdown.markdown_table(rows, runs[0].info.llamasweep_version),
+        row_data=row_data.row_data(rows),
         repeats=tuple(repeat.repeat(run) for run in runs),
         contents=_contents(
             (("ceiling", "Against the ceiling", hero), ("feel", "What it feels like", feeling)),

@@ -1,0 +1,173 @@
+(function () {
+  "use strict";
+  var data, lines, grouped, chosen = {}, selects = {}, count, note;
+
+  function columnValue(name, index) {
+    var column = data.columns[name];
+    return Array.isArray(column) ? column[index] : column.same;
+  }
+
+  function matches(index) {
+    return data.filters.every(function (filter) {
+      return !(filter.key in chosen) || filter.values[filter.of_row[index]] === chosen[filter.key];
+    });
+  }
+
+  function matching() {
+    var found = [];
+    for (var index = 0; index < data.n_rows; index += 1) { if (matches(index)) { found.push(index); } }
+    return found;
+  }
+
+  function show() {
+    var open = {};
+    var found = matching();
+    found.forEach(function (index) { open["row-" + (index + 1)] = true; });
+    Object.keys(lines).forEach(function (id) { lines[id].hidden = !open[id]; });
+    Array.prototype.forEach.call(grouped, function (element) {
+      element.hidden = !element.dataset.rows.split(" ").some(function (id) { return open[id]; });
+    });
+    var isAll = found.length === data.n_rows;
+    count.textContent = isAll ? "Filter" : "Filter: " + found.length + " of " + data.n_rows + " rows";
+    note.textContent = isAll ? "" : found.length + " of " + data.n_rows + " rows match. Strips and table show these; charts show all.";
+    Object.keys(selects).forEach(function (key) { selects[key].value = key in chosen ? "=" + chosen[key] : ""; });
+  }
+
+  function split(hash) {
+    var at = hash.indexOf("?");
+    return at < 0 ? [hash.slice(1), null] : [hash.slice(1, at), hash.slice(at + 1)];
+  }
+
+  function write() {
+    var query = Object.keys(chosen).map(function (key) { return key + "=" + encodeURIComponent(chosen[key]); }).join("&");
+    var hash = "#" + split(location.hash)[0] + (query ? "?" + query : "");
+    if (hash !== (location.hash || "#")) { history.replaceState(null, "", hash); }
+  }
+
+  function read(query) {
+    chosen = {};
+    query.split("&").forEach(function (pair) {
+      var at = pair.indexOf("=");
+      var value;
+      try { value = decodeURIComponent(pair.slice(at + 1)); } catch (e) { return; }
+      data.filters.forEach(function (filter) {
+        if (filter.key === pair.slice(0, at) && filter.values.indexOf(value) >= 0) { chosen[filter.key] = value; }
+      });
+    });
+  }
+
+  function arrive(isFirst) {
+    var parts = split(location.hash);
+    if (parts[1] !== null) { read(parts[1]); }
+    if (lines[parts[0]] && !matches(Number(parts[0].slice(4)) - 1)) { chosen = {}; }
+    show();
+    write();
+    var target = document.getElementById(parts[0]);
+    if (target && (parts[1] !== null || !isFirst)) { target.scrollIntoView(); }
+  }
+
+  function choices() {
+    var box = document.getElementById("choices");
+    data.filters.forEach(function (filter) {
+      var label = document.createElement("label");
+      var select = document.createElement("select");
+      label.textContent = filter.title;
+      select.appendChild(new Option("all", ""));
+      filter.values.forEach(function (value) { select.appendChild(new Option(value, "=" + value)); });
+      select.addEventListener("change", function () {
+        if (select.value === "") { delete chosen[filter.key]; } else { chosen[filter.key] = select.value.slice(1); }
+        show();
+        write();
+      });
+      label.appendChild(select);
+      box.appendChild(label);
+      selects[filter.key] = select;
+    });
+    document.getElementById("clear").addEventListener("click", function () { chosen = {}; show(); write(); });
+  }
+
+  function field(value) {
+    if (value === null) { return ""; }
+    var text = String(value);
+    return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+  }
+
+  function csv() {
+    var names = Object.keys(data.columns);
+    var rows = matching().map(function (index) {
+      return names.map(function (name) { return field(columnValue(name, index)); }).join(",");
+    });
+    return [names.join(",")].concat(rows).join("\n") + "\n";
+  }
+
+  function json() {
+    var names = Object.keys(data.columns);
+    return JSON.stringify(matching().map(function (index) {
+      var row = {};
+      names.forEach(function (name) { row[name] = columnValue(name, index); });
+      return row;
+    }), null, 1) + "\n";
+  }
+
+  function markdown() {
+    var all = document.getElementById("markdown").textContent.split("\n");
+    var line = 2;
+    var kept = all.slice(0, 2);
+    for (var index = 0; index < data.n_rows; index += 1) {
+      if (columnValue("status", index) === "ok" && columnValue("median_tps", index) !== null) {
+        if (matches(index)) { kept.push(all[line]); }
+        line += 1;
+      }
+    }
+    return kept.concat(all.slice(line)).join("\n") + "\n";
+  }
+
+  function download(text, type, ending) {
+    var link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], {type: type}));
+    link.download = data.name.replace(/[^A-Za-z0-9_-]+/g, "-") + ending;
+    document.body.appendChild(link);
+    link.click();
+    link.remove();
+    setTimeout(function () { URL.revokeObjectURL(link.href); }, 10000);
+  }
+
+  function copyText(text, button) {
+    var title = button.textContent;
+    function done(word) {
+      button.textContent = word;
+      setTimeout(function () { button.textContent = title; }, 1500);
+    }
+    function byHand() {
+      var area = document.createElement("textarea");
+      area.value = text;
+      document.body.appendChild(area);
+      area.select();
+      done(document.execCommand("copy") ? "Copied" : "Open the text below");
+      area.remove();
+    }
+    if (navigator.clipboard) { navigator.clipboard.writeText(text).then(function () { done("Copied"); }, byHand); } else { byHand(); }
+  }
+
+  function downloads() {
+    document.getElementById("downloads").hidden = false;
+    document.getElementById("csv").addEventListener("click", function () { download(csv(), "text/csv", ".csv"); });
+    document.getElementById("json").addEventListener("click", function () { download(json(), "application/json", ".json"); });
+    document.getElementById("copy-markdown").addEventListener("click", function () { copyText(markdown(), this); });
+  }
+
+  document.addEventListener("DOMContentLoaded", function () {
+    data = JSON.parse(document.getElementById("row-data").textContent);
+    if (!data.n_rows) { return; }
+    lines = {};
+    Array.prototype.forEach.call(document.querySelectorAll("#rows tbody tr"), function (tr) { lines[tr.id] = tr; });
+    grouped = document.querySelectorAll("[data-rows]");
+    count = document.getElementById("count");
+    note = document.getElementById("filter-note");
+    downloads();
+    document.getElementById("filters").hidden = !data.filters.length;
+    choices();
+    addEventListener("hashchange", function () { arrive(false); });
+    arrive(true);
+  });
+})();
