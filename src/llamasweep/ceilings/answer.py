@@ -7,8 +7,7 @@ with a reason, and the pencil figures, which need no knowledge of the architectu
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from llamasweep.ceilings.answer_memory import memory_answer
 from llamasweep.ceilings.answer_parts import (
@@ -38,8 +37,7 @@ NOT_ASKED = Assumption(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """Everything. kind: pencil where the model is known by three numbers only.
 
     reasons: path of a part or field that is None -> why, as sentences.
@@ -60,7 +58,15 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values, the parts in the order of the fields."""
-        return {**asdict(self), "placement": [asdict(part) for part in self.placement]}
+        plain = {name: _plain(part) for name, part in self._asdict().items()}
+        plain["memory"]["disk"] = _plain(self.memory.disk)
+        plain["placement"] = [part._asdict() for part in self.placement]
+        plain["assumptions"] = [{"topic": a.topic, "text": a.text} for a in self.assumptions]
+        return plain
+
+
+def _plain(part: Any) -> Any:
+    return part._asdict() if hasattr(part, "_asdict") else part
 
 
 def answer(facts: ModelFacts, question: Question, rig: Rig) -> Answer:
@@ -212,7 +218,7 @@ def _without_architecture(facts: ModelFacts, question: Question, rig: Rig, why: 
         kind="exact",
         rig=rig.name,
         model=_model(facts, None),
-        kv_cache=KvCachePart(type_k=question.type_k, type_v=question.type_v),
+        kv_cache=KvCachePart(n_ctx=None, type_k=question.type_k, type_v=question.type_v),
         decode=DecodePart(
             n_depth=question.n_depth,
             n_gen=question.n_gen,

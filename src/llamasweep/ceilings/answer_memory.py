@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.answer_parts import DiskPart, MemoryPart, PlacementPart
 from llamasweep.ceilings.assumptions import Assumption
@@ -32,8 +32,7 @@ ONE_MEMORY = Assumption(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryAnswer:
+class MemoryAnswer(NamedTuple):
     """The parts of an answer, and the placement that they describe."""
 
     placed: Placement

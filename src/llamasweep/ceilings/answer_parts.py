@@ -1,22 +1,22 @@
 """The parts of an answer, one class each; their fields are the keys of the JSON that `ceiling` prints.
 
-None is "not known" or "not modelled"; the answer's `reasons` say why.
+None is "not known" or "not modelled"; the answer's `reasons` say why. Named tuples: a dozen dataclasses
+would take as long to make as the whole answer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.decode import Bound
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelPart:
+class ModelPart(NamedTuple):
     """The model. n_active_params: read by one token; n_active_params_with_embedding: and the input table."""
 
-    arch: str | None = None
-    name: str | None = None
-    quant: str | None = None
+    arch: str | None
+    name: str | None
+    quant: str | None
     n_params: float
     size_bytes: float
     bits_per_weight: float
@@ -29,14 +29,13 @@ class ModelPart:
     n_ctx_train: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KvCachePart:
+class KvCachePart(NamedTuple):
     """The context. n_ctx: cells of all streams, padded. recurrent_state_bytes: of one stream.
 
     allocated_bytes: of all. read_bytes_per_step: of one stream, at the mean depth of the run.
     """
 
-    n_ctx: int | None = None
+    n_ctx: int | None
     type_k: str
     type_v: str
     bytes_per_token_full: int | None = None
@@ -47,8 +46,7 @@ class KvCachePart:
     read_bytes_per_step: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DecodePart:
+class DecodePart(NamedTuple):
     """Generation, one stream.
 
     bandwidth_bytes_per_s: of the memory that holds the model; where several do, the one that all
@@ -69,8 +67,7 @@ class DecodePart:
     ridge_flop_per_byte: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PrefillPart:
+class PrefillPart(NamedTuple):
     """Reading a prompt. is_reference: the peak is a line to compare with, faster units exist."""
 
     n_prompt: int
@@ -89,8 +86,7 @@ class PrefillPart:
     reason: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConcurrencyPart:
+class ConcurrencyPart(NamedTuple):
     """All streams together. is_reference: the compute line is a reference."""
 
     streams: int
@@ -105,8 +101,7 @@ class ConcurrencyPart:
     reason: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DiskPart:
+class DiskPart(NamedTuple):
     """Generation where the memory does not hold the weights: between two cases."""
 
     least_bytes_per_token: float
@@ -115,8 +110,7 @@ class DiskPart:
     slowest_tps: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryPart:
+class MemoryPart(NamedTuple):
     """What must fit, over all devices that are counted (`placement` has them one by one).
 
     fits: None where a memory's size is not known. resident_bytes, mapped_bytes: of the host's weights,
@@ -135,8 +129,7 @@ class MemoryPart:
     disk: DiskPart | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlacementPart:
+class PlacementPart(NamedTuple):
     """One device. active_bytes: weights read per token; read_bytes_per_token: and context. n_layers: blocks."""
 
     device: str
@@ -153,8 +146,7 @@ class PlacementPart:
     bandwidth_bytes_per_s: float | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WorkloadPart:
+class WorkloadPart(NamedTuple):
     """A request, alone. is_measured: both rates were given, none is a ceiling."""
 
     n_prompt: int

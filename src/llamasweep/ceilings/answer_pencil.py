@@ -51,13 +51,16 @@ def pencil_answer(model: PencilModel, question: Question, rig: Rig) -> Answer:
         kind="pencil",
         rig=rig.name,
         model=ModelPart(
+            arch=None,
+            name=None,
+            quant=None,
             n_params=model.params,
             size_bytes=model.size_bytes,
             bits_per_weight=model.bits_per_weight,
             n_active_params=model.active_params,
             active_bytes_per_token=model.bytes_per_token,
         ),
-        kv_cache=KvCachePart(type_k=question.type_k, type_v=question.type_v),
+        kv_cache=KvCachePart(n_ctx=None, type_k=question.type_k, type_v=question.type_v),
         decode=decode,
         prefill=prefill,
         concurrency=ConcurrencyPart(

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.answer_parts import ConcurrencyPart, PrefillPart
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth
-from llamasweep.ceilings.cell import SPREAD_PREFILL
 from llamasweep.ceilings.concurrency import concurrency_ceiling
 from llamasweep.ceilings.placed_model import PlacedModel
 from llamasweep.ceilings.prefill import prefill_ceiling
 from llamasweep.ceilings.question import Question
 from llamasweep.ceilings.rig import Processor
 
+SPREAD_PREFILL = "a prompt over several devices is not modelled"
 SPREAD_STREAMS = "several streams over several devices are not modelled"
 NO_BANDWIDTH = "the bandwidth is not known"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PrefillAnswer:
+class PrefillAnswer(NamedTuple):
     """The part, and what it assumes."""
 
     part: PrefillPart
     assumptions: tuple[Assumption, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StreamsAnswer:
+class StreamsAnswer(NamedTuple):
     """The part, and what it assumes."""
 
     part: ConcurrencyPart

@@ -7,12 +7,11 @@ knows nothing of the machine it runs on and measures nothing.
 from __future__ import annotations
 
 import csv
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 from llamasweep.errors import UsageError
 
@@ -87,7 +86,7 @@ def devices() -> tuple[Device, ...]:
 
 @cache
 def _table() -> tuple[Device, ...]:
-    text = (files("llamasweep.ceilings") / "devices.csv").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("devices.csv").read_text(encoding="utf-8")
     return tuple(_device(row) for row in csv.DictReader(text.splitlines()))
 
 
@@ -184,6 +183,8 @@ def socs_named_in(text: str) -> tuple[Device, ...]:
 
 def nearest_names(name: str) -> list[str]:
     """Up to three names or aliases of the table that look most like it."""
+    import difflib  # noqa: PLC0415  (only a name that is not found needs it)
+
     asked = " ".join(sorted(_words(name[:_MAX_NAME_LENGTH])))
     by_text = {" ".join(sorted(_words(n))): d.name for d in devices() for n in _names(d)}
     close = difflib.get_close_matches(asked, by_text, n=2 * _N_SUGGESTIONS, cutoff=0.5)

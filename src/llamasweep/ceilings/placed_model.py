@@ -5,7 +5,7 @@ One memory's model is asked of `decode`; one that is spread over several, of `pl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.answer_parts import DecodePart
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth
@@ -26,8 +26,7 @@ _ENOUGH = Bandwidth(bytes_per_s=1e12)
 """Of a host that was not told and reads a few kilobytes per token: they take no time that counts."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DecodeAnswer:
+class DecodeAnswer(NamedTuple):
     """Generation. reason: why there is no ceiling, None where there is one."""
 
     part: DecodePart
@@ -35,8 +34,7 @@ class DecodeAnswer:
     reason: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlacedModel:
+class PlacedModel(NamedTuple):
     """A model, its context, the rig and where everything lies on it."""
 
     facts: ModelFacts

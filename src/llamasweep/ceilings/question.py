@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.kv_cache import ContextSettings
 from llamasweep.ceilings.placement import PlacementSettings
 from llamasweep.ceilings.rig import Rig
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """A test, as llama-bench would run it, and a request.
 
     n_ctx: cells of all streams together, None = what the test needs. n_gpu_layers: -1 = all.

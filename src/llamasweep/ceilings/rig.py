@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth, Peak
 from llamasweep.ceilings.devices import Device, find_device, find_devices
@@ -22,8 +23,7 @@ _COUNTED = re.compile(r"(\d{1,2})\s*[x×*]\s+(.+)", re.IGNORECASE)
 _FP4_TYPES = frozenset({"mxfp4", "nvfp4"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Processor:
+class Processor(NamedTuple):
     """One memory and what calculates on it.
 
     bandwidth: None where it is not known, and `reason` says why. memory_bytes: None where not known.
@@ -60,8 +60,7 @@ class Processor:
         return self.peak_quantised
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rig:
+class Rig(NamedTuple):
     """Everything that can hold a part of a model.
 
     host: the processor's memory, or the one memory that processor and graphics share; None where only
@@ -143,11 +142,11 @@ def with_sizes(rig: Rig, *, ram_bytes: int | None, vram_bytes: int | None) -> Ri
     host = rig.host
     if ram_bytes is not None:
         host = host or Processor(name="RAM", reason="the bandwidth of the RAM was not given")
-        host = replace(host, memory_bytes=ram_bytes)
+        host = host._replace(memory_bytes=ram_bytes)
     accelerators = rig.accelerators
     if vram_bytes is not None:
-        accelerators = tuple(replace(one, memory_bytes=vram_bytes) for one in accelerators)
-    return replace(rig, host=host, accelerators=accelerators)
+        accelerators = tuple(one._replace(memory_bytes=vram_bytes) for one in accelerators)
+    return rig._replace(host=host, accelerators=accelerators)
 
 
 def with_peak(rig: Rig, flop_per_s: float) -> Rig:
@@ -155,11 +154,11 @@ def with_peak(rig: Rig, flop_per_s: float) -> Rig:
     peak = Peak(flop_per_s=flop_per_s, basis="given")
 
     def given(processor: Processor) -> Processor:
-        return replace(processor, peak_quantised=peak, peak_float=peak)
+        return processor._replace(peak_quantised=peak, peak_float=peak)
 
     if rig.accelerators:
-        return replace(rig, accelerators=tuple(map(given, rig.accelerators)))
-    return rig if rig.host is None else replace(rig, host=given(rig.host))
+        return rig._replace(accelerators=tuple(map(given, rig.accelerators)))
+    return rig if rig.host is None else rig._replace(host=given(rig.host))
 
 
 def _named(text: str) -> tuple[list[Processor], bool]:

@@ -6,7 +6,7 @@ One user, long prompts, and N users; each on the placement that fits and is fast
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from llamasweep.ceilings.answer import Answer, answer
@@ -90,10 +90,9 @@ def compare_rigs(facts: ModelFacts, question: Question, rigs: Sequence[Rig]) -> 
 def _row(
     facts: ModelFacts, question: Question, rig: Rig
 ) -> tuple[WhatIfRow, tuple[Assumption, ...]]:
-    one_user = replace(question, n_streams=1, n_ctx=None)
+    one_user = question._replace(n_streams=1, n_ctx=None)
     n_per_user = question.n_depth + question.n_prompt + question.n_gen
-    all_users = replace(
-        question,
+    all_users = question._replace(
         n_depth=question.n_depth + question.n_prompt,
         n_ctx=question.n_streams * n_per_user,
     )
@@ -132,8 +131,8 @@ def _answered(facts: ModelFacts, question: Question, rig: Rig) -> tuple[Answer |
     found = find_best(facts, question, rig)
     if found.layout is None:
         return None, found
-    placed = replace(
-        question, n_gpu_layers=found.layout.n_gpu_layers, n_cpu_moe=found.layout.n_cpu_moe
+    placed = question._replace(
+        n_gpu_layers=found.layout.n_gpu_layers, n_cpu_moe=found.layout.n_cpu_moe
     )
     return answer(facts, placed, rig), found
 

@@ -6,12 +6,11 @@ no weights and no vocabulary, and opens no file but its own table.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from llamasweep.errors import ModelSynthError
@@ -58,6 +57,8 @@ def read_shape(name: str) -> Shape:
     by_folded = {known.casefold(): known for known in _table()}
     known = by_folded.get(name.casefold())
     if known is None:
+        import difflib  # noqa: PLC0415  (only a name that is not known needs it)
+
         near = difflib.get_close_matches(name.casefold(), by_folded, n=1)
         hint = f"Did you mean {by_folded[near[0]]}?" if near else None
         raise ModelSynthError(
@@ -111,7 +112,7 @@ def planned_facts(shape: str, quant: str) -> ModelFacts:
 
 @cache
 def _table() -> dict[str, Any]:
-    text = files("llamasweep.gguf").joinpath("shapes.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("shapes.json").read_text(encoding="utf-8")
     table: dict[str, Any] = json.loads(text)
     return table
 

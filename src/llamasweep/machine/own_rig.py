@@ -6,7 +6,6 @@ What is measured here is not kept; `calibrate` measures properly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from llamasweep.ceilings.assumptions import Bandwidth as CeilingBandwidth
 from llamasweep.ceilings.assumptions import Peak
@@ -57,8 +56,7 @@ def _host(
             return host
     if spec.bytes_per_s is not None:
         notes.append(f"{NOT_CALIBRATED}: its bandwidth is that of the specification")
-        return replace(
-            host,
+        return host._replace(
             bandwidth=CeilingBandwidth(bytes_per_s=spec.bytes_per_s, basis="spec"),
             source=spec.source,
         )
@@ -66,13 +64,12 @@ def _host(
     found = measure(facts, on_reason=told.append)
     if found is None:
         why = told[0] if told else "no reason told"
-        return replace(host, reason=f"its bandwidth could not be measured: {why}")
+        return host._replace(reason=f"its bandwidth could not be measured: {why}")
     notes.append(
         f"{NOT_CALIBRATED}: its bandwidth was measured in a second"
         + (", and varied; something else uses the memory" if found.is_noisy else "")
     )
-    return replace(
-        host,
+    return host._replace(
         bandwidth=CeilingBandwidth(bytes_per_s=found.best_bytes_per_s, basis="measured"),
         source=f"measured just now with {found.n_threads} threads",
     )
@@ -84,8 +81,7 @@ def _with_peak_of_table(host: Processor, facts: MachineFacts) -> Processor:
     if len(named) != 1:
         return host
     known = processor_of(named[0])
-    return replace(
-        host,
+    return host._replace(
         name=f"this machine ({known.name})",
         peak_quantised=known.peak_quantised,
         peak_float=known.peak_float,
@@ -98,17 +94,15 @@ def _with_calibration(host: Processor, stored: Calibration) -> Processor:
         best = stored.ram.best
         age = "just now" if stored.age_s() < 60 else f"{format_seconds(round(stored.age_s()))} ago"
         rate = format_bytes_per_s(best.best_bytes_per_s)
-        host = replace(
-            host,
+        host = host._replace(
             bandwidth=CeilingBandwidth(bytes_per_s=best.best_bytes_per_s, basis="measured"),
             source=f"{rate}, calibrated {age}, {best.n_threads} threads",
         )
     if stored.matrix is not None and host.peak_quantised is None:
         peak = Peak(flop_per_s=stored.matrix.best_flop_per_s, basis="measured", is_reference=True)
-        host = replace(host, peak_quantised=peak, peak_float=peak)
+        host = host._replace(peak_quantised=peak, peak_float=peak)
     if stored.disk is not None:
-        host = replace(
-            host,
+        host = host._replace(
             disk=(
                 CeilingBandwidth(bytes_per_s=stored.disk.sequential_bytes_per_s, basis="measured"),
                 CeilingBandwidth(bytes_per_s=stored.disk.random_bytes_per_s, basis="measured"),
@@ -120,8 +114,7 @@ def _with_calibration(host: Processor, stored: Calibration) -> Processor:
 def _accelerator(gpu: Gpu, spec: SpecFigure) -> Processor:
     device = match_reported(gpu.name, gpu.memory_bytes)
     known = Processor(name=gpu.name) if device is None else processor_of(device)
-    return replace(
-        known,
+    return known._replace(
         name=gpu.name,
         memory_bytes=gpu.memory_bytes,
         bandwidth=None
