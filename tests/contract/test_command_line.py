@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from llamasweep.cli import VERBS, app
+from llamasweep import errors
+from llamasweep.cli import VERBS, app, main
 
 HEAVY = (
     "pandas", "pyarrow", "numpy", "scipy", "jinja2", "pydantic", "pynvml", "altair", "rich", "psutil", "vl_convert", "yaml",
@@ -84,3 +86,28 @@ def test_every_command_says_what_it_and_its_options_do() -> None:
 
 def test_an_unknown_verb_is_a_usage_error() -> None:
     assert CliRunner().invoke(app, ["frobnicate"]).exit_code == 2
+
+
+def _main(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["llamasweep", *words])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def test_names_in_an_error_cannot_move_the_cursor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _main(monkeypatch, "plan", "no\x07file\u202e.yaml") == errors.EXIT_USAGE
+    told = capsys.readouterr().err
+    assert told.startswith("llamasweep: no\\x07file\\u202e.yaml:?: ")
+
+
+def test_a_time_that_is_none_is_a_usage_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    sweep = tmp_path / "sweep.yaml"
+    sweep.write_text("models: [{synth: tiny-llama}]\n", encoding="utf-8")
+    assert _main(monkeypatch, "run", str(sweep), "--max-time", "soon") == errors.EXIT_USAGE
+    assert "'soon' is not a duration; write it like" in capsys.readouterr().err

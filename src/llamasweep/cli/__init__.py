@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from llamasweep.cli.terminal import printable_lines
 from llamasweep.errors import EXIT_INTERRUPTED, LlamasweepError
 
 VERBS: dict[str, tuple[str, str]] = {
@@ -76,7 +77,7 @@ def main() -> None:
         problem.show()
         sys.exit(problem.exit_code)
     except LlamasweepError as problem:
-        click.echo(f"llamasweep: {problem.message}", err=True)
+        click.echo(f"llamasweep: {printable_lines(problem.message)}", err=True)
         if problem.hint:
-            click.echo(f"  {problem.hint}", err=True)
+            click.echo(f"  {printable_lines(problem.hint)}", err=True)
         sys.exit(problem.exit_code)

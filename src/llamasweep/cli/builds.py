@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from llamasweep.cli.terminal import printable, table_lines
+
 if TYPE_CHECKING:
     from llamasweep.builds.install import InstallPlan
     from llamasweep.builds.registry import Entry
@@ -97,7 +99,9 @@ def add(path: str, label: str | None, is_json: bool) -> None:
     if is_json:
         click.echo(json.dumps(_build_row(build), indent=2))
     else:
-        click.echo(f"Added {build.label}: {build.path} (knows {len(build.options)} flags).")
+        click.echo(
+            printable(f"Added {build.label}: {build.path} (knows {len(build.options)} flags).")
+        )
 
 
 @command.command()
@@ -153,9 +157,9 @@ def install(
         click.echo(json.dumps(_build_row(build), indent=2))
         return
     if not plan.missing:
-        click.echo(f"{build.label} is there already: {build.path}")
+        click.echo(printable(f"{build.label} is there already: {build.path}"))
         return
-    click.echo(f"Installed {build.label}: {build.path}")
+    click.echo(printable(f"Installed {build.label}: {build.path}"))
     click.echo(f"  programs: {', '.join(plan.programs)}; flags known: {len(build.options)}")
     click.echo(f"  log: {plan.folder / installation.LOG_NAME}")
 
@@ -179,10 +183,10 @@ def show(name: str, is_json: bool) -> None:
         return
     for key, value in _build_row(build).items():
         text = ", ".join(value) if isinstance(value, list) else value
-        click.echo(f"{key:<16} {'unknown' if text is None else text or 'none'}")
+        click.echo(f"{key:<16} {'unknown' if text is None else printable(text) or 'none'}")
     click.echo(f"\n{len(build.options)} flags:")
     for flags, described in _flags_by_help(build):
-        click.echo(f"  {flags:<28} {described}".rstrip())
+        click.echo(printable(f"  {flags:<28} {described}".rstrip()))
 
 
 @command.command()
@@ -198,7 +202,7 @@ def remove(name: str) -> None:
 
     entry = Registry().remove(name)
     done = "Deleted" if entry.kind == "installed" else "Forgot"
-    click.echo(f"{done} {entry.label}.")
+    click.echo(printable(f"{done} {entry.label}."))
 
 
 @command.command()
@@ -218,7 +222,8 @@ def prune(is_sure: bool) -> None:
     registry = Registry()
     leftovers = find_leftovers(registry)
     for leftover in leftovers:
-        click.echo(f"{leftover.n_bytes / 2**20:8.1f} MiB  {leftover.what}  {leftover.path}")
+        size = f"{leftover.n_bytes / 2**20:8.1f} MiB"
+        click.echo(printable(f"{size}  {leftover.what}  {leftover.path}"))
     n_bytes = sum(leftover.n_bytes for leftover in leftovers)
     if is_sure:
         n_bytes = delete_leftovers(registry, leftovers)
@@ -277,15 +282,11 @@ def _build_row(build: Build) -> dict[str, Any]:
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
     header = ("name", "kind", "number", "backends", "flags", "hash", "path")
-    lines = [header, *(_table_cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    for line in lines:
-        click.echo(
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-        )
+    for line in table_lines(header, [_table_cells(row) for row in rows]):
+        click.echo(line)
     for row in rows:
         if row["problem"]:
-            click.echo(f"{row['label']} cannot be used: {row['problem']}", err=True)
+            click.echo(printable(f"{row['label']} cannot be used: {row['problem']}"), err=True)
 
 
 def _table_cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llamasweep.errors import EXIT_CELLS_FAILED, EXIT_INTERRUPTED, EXIT_OK, EngineNotFoundError
+from llamasweep.errors import (
+    EXIT_CELLS_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EngineNotFoundError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from llamasweep.run.campaign import RunOptions
@@ -88,7 +94,6 @@ def command(**given: Any) -> None:
     from llamasweep.run.campaign import RunOptions, run_sweep
     from llamasweep.store.locate import results_root
     from llamasweep.sweep_file import load
-    from llamasweep.units import parse_seconds
 
     spec = load(Path(given["sweep"]))
     wishes = make_wishes(given)
@@ -105,12 +110,21 @@ def command(**given: Any) -> None:
         fresh=given["fresh"],
         retry_failed=given["retry_failed"],
         only_if_quiet=given["only_if_quiet"],
-        max_time_s=parse_seconds(given["max_time"]) if given["max_time"] else None,
+        max_time_s=_seconds(given["max_time"]),
     )
     summary = _run_watched(spec, options, run_sweep, is_plain=given["plain"])
     report = None if given["no_report"] else _write_report(summary, given["reports"])
     _tell(summary, report, given["sweep"], is_json=given["is_json"])
     sys.exit(exit_code(summary, strict=given["strict"]))
+
+
+def _seconds(max_time: str | None) -> float | None:
+    from llamasweep.units import parse_seconds
+
+    try:
+        return None if max_time is None else parse_seconds(max_time)
+    except ValueError as problem:
+        raise UsageError(f"--max-time: {problem}") from None
 
 
 def make_wishes(given: dict[str, Any]) -> Wishes:

@@ -10,6 +10,11 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
 
 
+def printable_lines(text: str) -> str:
+    """The same for text of several lines, which stay lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
 def table_lines(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
     """A plain table, columns as wide as their widest cell, the last one open."""
     cells = [list(heads), *([printable(cell) for cell in row] for row in rows)]
