@@ -136,8 +136,8 @@ class TelemetryFigures:
 class Attempt:
     """A cell tried once: a status and either samples or an error. One row of cells.parquet.
 
-    `requested` and `applied` become two columns per parameter, `n_threads` and `n_threads_applied`; `telemetry`'s fields become columns of their
-    own. Everything else is a column of the field's name.
+    `requested` and `applied` become two columns per parameter, `n_threads` and `n_threads_applied`; `telemetry`'s
+    fields become columns of their own. Everything else is a column of the field's name.
     """
 
     # -- identity

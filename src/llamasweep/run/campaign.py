@@ -37,7 +37,9 @@ from llamasweep.run.session import Session, open_session
 from llamasweep.run.stop import StopSignals
 from llamasweep.store.locate import list_runs
 from llamasweep.store.parquet import RunStore
+from llamasweep.sweep.cell import Group
 from llamasweep.sweep.spec import SweepSpec
+from llamasweep.sweep.subjects import Build, Model
 from llamasweep.telemetry.sampler import Sampler
 from llamasweep.telemetry.sources import OpenedSources, open_sources
 
@@ -64,7 +66,7 @@ def run_sweep(
     spec: SweepSpec, options: RunOptions, progress: Progress, on_synth: OnSynth | None = None
 ) -> RunSummary:
     """Measure a sweep, or what is left of it. Raises the errors of its parts; everything finished is kept."""
-    _check_free_space(options.results_root)
+    _check_folder(options.results_root)
     with ExitStack() as stack:
         lock = stack.enter_context(SweepLock(spec.name))
         if lock.orphan_ended:
@@ -161,7 +163,7 @@ def _calibration(facts: MachineFacts) -> dict[str, Any] | None:
     return None if known is None else known.to_dict()
 
 
-def _build_facts(build: Any, home: str) -> dict[str, Any]:
+def _build_facts(build: Build, home: str) -> dict[str, Any]:
     return {
         "label": build.label,
         "path": hide_in_argv([build.path], home)[0],
@@ -174,7 +176,7 @@ def _build_facts(build: Any, home: str) -> dict[str, Any]:
     }
 
 
-def _model_facts(model: Any, home: str) -> dict[str, Any]:
+def _model_facts(model: Model, home: str) -> dict[str, Any]:
     facts = model.facts
     return {
         "label": model.source.label,
@@ -185,6 +187,8 @@ def _model_facts(model: Any, home: str) -> dict[str, Any]:
         "quant": facts.quant_short if facts else None,
         "size_bytes": facts.size_bytes if facts else None,
         "n_params": facts.n_params if facts else None,
+        "n_layers": facts.n_layers if facts else None,
+        "n_expert": facts.n_expert if facts else None,
         "problem": model.problem,
     }
 
@@ -241,7 +245,7 @@ def _unsayable(prepared: Prepared) -> list[str]:
     return notes
 
 
-def _first_groups(prepared: Prepared) -> Iterable[Any]:
+def _first_groups(prepared: Prepared) -> Iterable[Group]:
     wanted = {b.content_hash for b in prepared.subjects.builds}
     for group in prepared.plan.groups:
         if group.build.content_hash in wanted and group.model.problem is None:
@@ -251,7 +255,8 @@ def _first_groups(prepared: Prepared) -> Iterable[Any]:
             return
 
 
-def _check_free_space(root: Path) -> None:
+def _check_folder(root: Path) -> None:
+    """Before minutes are spent on preparing: what is to become the results' folder can be one."""
     folder = root
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
