@@ -16,6 +16,7 @@ from llamasweep.ceilings.memory_fit import (
     disk_decode,
     memory_fit,
 )
+from llamasweep.ceilings.placed_model import busy_devices
 from llamasweep.ceilings.placement import HOST, Placement, place
 from llamasweep.ceilings.question import Question
 from llamasweep.ceilings.rig import Rig
@@ -56,7 +57,7 @@ def memory_answer(facts: ModelFacts, question: Question, rig: Rig) -> MemoryAnsw
         available_bytes=[processor.memory_bytes for processor in processors],
         reserve_bytes=reserve,
     )
-    is_host_left_out = rig.host is None and not placed.devices[HOST].layers
+    is_host_left_out = rig.host is None and HOST not in busy_devices(facts, placed)
     counted = [
         need
         for need in fit.devices

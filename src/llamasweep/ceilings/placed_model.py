@@ -45,19 +45,8 @@ class PlacedModel(NamedTuple):
     @property
     def holder(self) -> Processor | None:
         """The one processor that reads everything but rows of the embedding; None where several do."""
-        busy = self._busy
+        busy = busy_devices(self.facts, self.placed)
         return self.rig.processors[busy[0]] if len(busy) == 1 else None
-
-    @property
-    def _busy(self) -> list[int]:
-        """Devices that read more per token than rows of the embedding."""
-        n_row_bytes = weight_traffic(self.facts).row_bytes
-        return [
-            device.index
-            for device in self.placed.devices
-            if device.active_bytes > (n_row_bytes if device.index == HOST else 0)
-            or device.context_layers
-        ]
 
     def decode(self, *, n_depth: int, n_gen: int) -> DecodeAnswer:
         """Generation of n_gen tokens behind n_depth others. Raises NotModelledError, ModelFileError."""
@@ -126,7 +115,7 @@ class PlacedModel(NamedTuple):
 
     def _bandwidths(self) -> tuple[Bandwidth, ...] | str:
         """Of all devices, or why that of one which is needed is not known."""
-        busy = self._busy
+        busy = busy_devices(self.facts, self.placed)
         found = []
         for device, processor in zip(self.placed.devices, self.rig.processors, strict=True):
             if processor.bandwidth is not None:
@@ -154,6 +143,17 @@ class PlacedModel(NamedTuple):
 
     def _context_read(self, n_depth: int, n_gen: int) -> tuple[float, ...]:
         return layer_read_bytes(self.facts, self.settings, n_depth, n_gen)
+
+
+def busy_devices(facts: ModelFacts, placed: Placement) -> list[int]:
+    """Devices that read more per token than rows of the embedding."""
+    n_row_bytes = weight_traffic(facts).row_bytes
+    return [
+        device.index
+        for device in placed.devices
+        if device.active_bytes > (n_row_bytes if device.index == HOST else 0)
+        or device.context_layers
+    ]
 
 
 def _unknown(processor: Processor) -> str:
