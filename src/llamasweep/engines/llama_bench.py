@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from llamasweep.engines.base import Call
-from llamasweep.engines.llama_bench_flags import FLAGS, spell
+from llamasweep.engines.llama_bench_flags import spell
 from llamasweep.engines.llama_bench_output import LogFacts
 from llamasweep.sweep.cell import Cell, Group, Test
 from llamasweep.sweep.parameters import PARAMETERS, Parameter, Scalar
 
 ENVIRONMENT = (
-    ("GGML_NO_BACKTRACE", "1"),  # otherwise an abort lets gdb write to stdout (0.3 of the page)
+    ("GGML_NO_BACKTRACE", "1"),  # otherwise an abort lets gdb write to stdout
     ("LC_ALL", "C"),
 )
 
@@ -24,7 +24,7 @@ _ECHO_ONLY_WHEN_AUTO: dict[str, frozenset[Any]] = {
     "lazy_mode": frozenset({"auto"}),
     "devices": frozenset({"auto"}),
 }
-"""Fields whose echo is a request, not an effect, at these values (0.8 of the page)."""
+"""Fields whose echo is a request, not an effect, at these values."""
 
 _NOT_ECHOED = frozenset({"numa", "prio", "rpc"})
 _FLASH_WORDS = {-1: "auto", 0: "off", 1: "on"}
@@ -254,8 +254,3 @@ def _mask(value: Scalar) -> int | str:
         return int(str(value), 16)
     except ValueError:
         return str(value)
-
-
-def unknown_axes(names: Iterable[str]) -> list[str]:
-    """Axes that llama-bench has no flag for at all."""
-    return [name for name in names if name not in FLAGS]

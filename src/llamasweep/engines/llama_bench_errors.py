@@ -1,6 +1,6 @@
 """Why a llama-bench process ended, in a sentence, from its exit and the last lines of its stderr.
 
-Section 4 of the page on llama-bench lists the cases. Pure; knows nothing of processes.
+Pure; knows nothing of processes.
 """
 
 from __future__ import annotations

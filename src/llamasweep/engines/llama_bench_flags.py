@@ -1,7 +1,7 @@
 """llama-bench's command line, per build: which flag and which word a parameter becomes, and what cannot be said.
 
 What a binary knows comes from its own `--help` (`Build.options`, `Build.option_help`); build numbers are used only
-where the help is silent (section 1.3 of the page on llama-bench).
+where the help is silent.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _MAX_DEPTH = 2**31 - 1
 
 
 def flash_attn_takes_words(build: Build) -> bool:
-    """Builds from b9437 on take on/off/auto; older ones read any word as 0 (1.3 of the page)."""
+    """Builds from b9437 on take on/off/auto; older ones read any word as 0."""
     return "auto" in dict(build.option_help).get("-fa", "")
 
 

@@ -1,7 +1,7 @@
 """llama-bench's two streams, read as they come: JSON rows on stdout, progress and library log on stderr.
 
 Pure state machines: bytes of one line in, events and facts out. Rows pair with cells by their index, never by the order in which
-the two pipes arrive (2.1 of the page on llama-bench).
+the two pipes arrive.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def parse_row(text: bytes) -> dict[str, Any] | None:
     """One jsonl row, or None if the line is none.
 
     A row needs n_prompt, n_gen and a list of positive integers in samples_ns; `nan`, which llama-bench prints for a deviation
-    whose square came out negative (2.3 of the page), is read as None.
+    whose square came out negative, is read as None.
     """
     if not text.startswith(b"{") or len(text) > MAX_LINE_BYTES:
         return None

@@ -6,8 +6,6 @@ import math
 
 from llamasweep.machine.facts import MachineFacts
 
-THREAD_WORDS = ("physical", "logical", "performance", "half")
-
 
 def thread_words(facts: MachineFacts) -> dict[str, int]:
     """Each word as a number of threads, at least 1, never more than this process may use.

@@ -1,6 +1,6 @@
 """A harmless name for a model file whose own name would break a command line.
 
-llama-bench splits `-m` at commas and destroys bytes outside ASCII in its output (section 2.4 of its page), and old
+llama-bench splits `-m` at commas and destroys bytes outside ASCII in its output, and old
 builds die of such names in their working folder. Such a file is given to the engine through a link with a plain name.
 """
 

@@ -68,10 +68,8 @@ def _guard(argv: list[str]) -> int:
     threading.Thread(target=watch, daemon=True).start()
     code = child.wait()
     if code < 0:  # end by the same signal, so that the runner sees the true reason
-        signal.signal(-code, signal.SIG_DFL) if -code not in {
-            signal.SIGKILL,
-            signal.SIGSTOP,
-        } else None
+        if -code not in {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     return code
 

@@ -45,13 +45,11 @@ class Bench:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """A group that was run. outcome: how the process went. found: what its log amounts to. call: as it was started."""
+    """A group that was run. outcome: how the process went. found: what its log amounts to. record: the log itself."""
 
     outcome: Outcome
     found: Assembled
-    call: Call
     record: GroupRecord
-    sampler_cost: SamplerCost | None
 
 
 def measure(
@@ -103,7 +101,7 @@ def measure(
     found = assemble(record)
     session.add_group(_group_entry(group, record, outcome, cost))
     session.commit(record, found)
-    return Measured(outcome=outcome, found=found, call=call, record=record, sampler_cost=cost)
+    return Measured(outcome=outcome, found=found, record=record)
 
 
 def call_options(group: Group, spec: SweepSpec, links: Path | None) -> CallOptions:

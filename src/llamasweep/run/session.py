@@ -6,7 +6,6 @@ unless it is to be tried again.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -185,8 +184,3 @@ def _comparable(resolved: Mapping[str, Any]) -> dict[str, Any]:
     return {
         k: v for k, v in resolved.items() if k not in {"file", "max_time_s", "stop_at", "on_finish"}
     }
-
-
-def as_plain(value: Any) -> dict[str, Any]:
-    """A frozen record as JSON values for run.json."""
-    return dataclasses.asdict(value)

@@ -47,7 +47,6 @@ class Watch:
     expected: Callable[[int], Expected]
     asked_s: float | None
     now_s: float
-    cell_index: int = 0
     cell_started_s: float = 0.0
     last_sign_s: float = 0.0
     longest_step_s: float | None = None
@@ -65,7 +64,7 @@ class Watch:
 
     def next_cell(self, index: int, now_s: float) -> None:
         """The cell before is done; this one starts."""
-        self.cell_index, self.cell_started_s = index, now_s
+        self.cell_started_s = now_s
         self.current = self.expected(index)
 
     def deadline_s(self) -> float:

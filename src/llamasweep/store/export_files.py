@@ -14,7 +14,6 @@ from llamasweep.errors import StoreError
 from llamasweep.results.export import EXPORT_FIELDS
 from llamasweep.store.files import FileOps, put, store_error
 
-FORMATS = ("csv", "jsonl", "sqlite")
 TABLE = "llama_bench"
 """The table that llama-bench's own SQL output fills."""
 
@@ -22,7 +21,10 @@ TABLE = "llama_bench"
 def write_export(
     rows: Sequence[dict[str, Any]], kind: str, path: Path, *, replace: bool = False
 ) -> None:
-    """Write the rows in llama-bench's columns. Raises StoreError, also where the file is there and not to be replaced."""
+    """Write the rows in llama-bench's columns; kind: csv, jsonl or sqlite.
+
+    Raises StoreError, also where the file is there and not to be replaced.
+    """
     if path.exists() and not replace:
         raise StoreError(f"{path} is there already", hint="choose another name, or add --force")
     if path.is_dir():

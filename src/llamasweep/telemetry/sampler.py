@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from llamasweep.results.records import Reading
 from llamasweep.telemetry.sensors import Source
 
-DEFAULT_INTERVAL_S = 0.5
 STOP_TIMEOUT_S = 5.0
 """How long `stop` waits for a source that hangs in a driver before it gives it up."""
 
@@ -63,7 +62,7 @@ class Sampler:
     as long as the system's clock does not step.
     """
 
-    def __init__(self, sources: Sequence[Source], interval_s: float = DEFAULT_INTERVAL_S) -> None:
+    def __init__(self, sources: Sequence[Source], interval_s: float) -> None:
         if not interval_s > 0:
             raise ValueError(f"telemetry interval of {interval_s} s")
         self.interval_s = interval_s

@@ -14,7 +14,7 @@ from typing import Protocol
 from llamasweep.results.records import Reading
 
 MAX_FAILURES_IN_A_ROW = 20
-"""Ten seconds at the default interval: long enough for a sleeping GPU to wake, then the sensor is dropped."""
+"""Five seconds at four readings a second: long enough for a sleeping GPU to wake, then the sensor is dropped."""
 
 SLOW_EVERY = 10
 """Sensors that cost much or change seldom are read at every tenth reading."""

@@ -29,7 +29,6 @@ from llamasweep.engines.llama_bench import (
     describe,
     pair_rows,
     tell_what_cannot_be_said,
-    unknown_axes,
     verify,
 )
 from llamasweep.engines.llama_bench_output import LogFacts
@@ -122,10 +121,6 @@ def test_the_environment_of_the_sweep_comes_after_ours() -> None:
     assert call.env == (
         ("GGML_NO_BACKTRACE", "1"), ("LC_ALL", "C"), ("GGML_X", "1"), ("LC_ALL", "de"),
     )  # fmt: skip
-
-
-def test_a_parameter_without_a_flag_is_found() -> None:
-    assert unknown_axes(["n_batch", "n_sockets"]) == ["n_sockets"]
 
 
 # -- the order of rows

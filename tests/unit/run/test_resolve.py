@@ -11,6 +11,7 @@ from tests.unit.sweep.subjects_made import build
 from llamasweep.builds.registry import Registry
 from llamasweep.errors import EngineNotFoundError
 from llamasweep.gguf import header, synth
+from llamasweep.gguf.named import DEFAULT_QUANT
 from llamasweep.run import resolve as room
 from llamasweep.run.resolve import Subjects, model_sources, resolve
 from llamasweep.sweep.cell import Test
@@ -190,8 +191,8 @@ def test_a_synthetic_model_that_is_only_planned_has_facts_and_no_file() -> None:
 
 def test_a_synthetic_model_without_a_quantisation_gets_the_default() -> None:
     model = only_model(spec(ModelEntry(synth="tiny-llama")))
-    assert model.source.quant_asked == room.DEFAULT_QUANT
-    assert model.source.label == f"tiny-llama {room.DEFAULT_QUANT}"
+    assert model.source.quant_asked == DEFAULT_QUANT
+    assert model.source.label == f"tiny-llama {DEFAULT_QUANT}"
 
 
 def test_a_synthetic_model_is_written_when_it_is_to_be_measured(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,14 +12,14 @@ from tests.unit.store.records import STARTED, attempt, run_info, samples_of
 
 from llamasweep.errors import StoreError
 from llamasweep.run.group_log import GroupLog
-from llamasweep.run.session import Session, as_plain, open_session
+from llamasweep.run.session import Session, open_session
 from llamasweep.store.parquet import RunStore
 
 IDENTITY = {"run_id", "sweep_name", "started_at", "finished_at", "groups", "notes"}
 
 
 def first_info(**changes: Any) -> dict[str, Any]:
-    info = as_plain(run_info())
+    info = dataclasses.asdict(run_info())
     kept = {k: v for k, v in info.items() if k not in IDENTITY}
     kept["machine"] = {"fingerprint": "m1"}
     kept["builds"] = [{"label": "b11434", "content_hash": "b1"}]

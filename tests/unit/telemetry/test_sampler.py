@@ -116,7 +116,7 @@ def test_a_source_that_raises_is_dropped_with_its_reason_and_the_others_go_on() 
 
 def test_sensors_that_a_source_gave_up_are_told() -> None:
     source = CountingSource(absent={"counting/gpu0/power_w": "Not Supported"})
-    assert Sampler([source]).absent == {"counting/gpu0/power_w": "Not Supported"}
+    assert Sampler([source], interval_s=1).absent == {"counting/gpu0/power_w": "Not Supported"}
 
 
 def test_it_can_be_started_again_for_the_next_group() -> None:
