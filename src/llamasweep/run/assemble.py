@@ -15,8 +15,10 @@ from typing import Any
 from llamasweep.engines.llama_bench import pair_rows, verify
 from llamasweep.engines.llama_bench_errors import Failure
 from llamasweep.engines.llama_bench_output import LogReader, RowReader
+from llamasweep.results.measured_rows import BUSY_FROM
+from llamasweep.results.rates import MAD_TO_SIGMA, leading_discards, summarise_rates
 from llamasweep.results.records import Attempt, Phase, Sample, TelemetryFigures
-from llamasweep.results.summary import fold, leading_discards, summarise_rates
+from llamasweep.results.summary import fold
 from llamasweep.results.timeline import Timeline, make_timeline
 from llamasweep.run import phases as phase_cut
 from llamasweep.run.ceiling_columns import ceiling_columns
@@ -28,9 +30,7 @@ from llamasweep.sweep.subjects import ModelSource
 
 _TAIL_CHARS = 4000
 _WIDE_SPREAD_FRACTION = 0.05
-_BUSY_NEIGHBOUR_FRACTION = 0.10
 _FIRST_SLOW_FRACTION = 0.10
-_SCALED_MAD = 1.4826
 _MAX_TPS = 1e18
 _DEPTH_FRACTION = 0.05
 """More time than this spent on the depth between repetitions, and energy per token says little of the tokens."""
@@ -255,7 +255,7 @@ def _rate_flags(rates: Sequence[float], kept: Sequence[float]) -> list[str]:
     flags = []
     summary = summarise_rates(kept)
     if summary.mad_tps is not None and summary.median_tps and len(kept) >= 3:
-        if _SCALED_MAD * summary.mad_tps > _WIDE_SPREAD_FRACTION * summary.median_tps:
+        if MAD_TO_SIGMA * summary.mad_tps > _WIDE_SPREAD_FRACTION * summary.median_tps:
             flags.append("wide_spread")
         if len(rates) == len(kept) and rates[0] < (1 - _FIRST_SLOW_FRACTION) * summary.median_tps:
             flags.append("first_sample_slow")
@@ -268,7 +268,7 @@ def _telemetry_flags(telemetry: TelemetryFigures | None) -> list[str]:
     flags = []
     if (
         telemetry.cpu_use_other_fraction is not None
-        and telemetry.cpu_use_other_fraction > _BUSY_NEIGHBOUR_FRACTION
+        and telemetry.cpu_use_other_fraction > BUSY_FROM
     ):
         flags.append("busy_neighbour")
     if telemetry.throttled_fraction:

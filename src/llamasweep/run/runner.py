@@ -65,7 +65,7 @@ class RunSummary:
 
 @dataclass(slots=True)
 class Runner:
-    """One run in progress. flags: doubts that concern the next group (not quiet, contaminated …)."""
+    """One run in progress. flags: doubts that concern the next group, such as contaminated_memory."""
 
     plan: Plan
     session: Session
