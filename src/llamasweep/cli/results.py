@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from llamasweep.cli.findings_lines import findings_lines
 from llamasweep.cli.results_prune import prune
 from llamasweep.errors import StoreError, UsageError
 
@@ -93,6 +94,8 @@ def show(run: str | None, columns: str | None, results: str | None, as_json: boo
             click.echo(fitted_table(chosen, [[_cell(v) for v in row.values()] for row in picked]))
         return
     click.echo(_usual_table(loaded.attempts))
+    for line in findings_lines(loaded):
+        click.echo(line)
     for note in loaded.info.notes:
         click.echo(_shown(f"Note: {note}"))
 
@@ -244,7 +247,8 @@ def _rate(attempt: Attempt) -> str:
     median = format_tps(attempt.median_tps).removesuffix(" t/s")
     if attempt.sample_std_tps is None:
         return median
-    return f"{median} ± {attempt.sample_std_tps:.2g}"
+    spread = attempt.sample_std_tps
+    return f"{median} ± {spread:.0f}" if spread >= 10 else f"{median} ± {spread:.2g}"
 
 
 def _status(attempt: Attempt) -> str:
