@@ -10,13 +10,13 @@ from llamasweep.results.records import TelemetryFigures
 
 def test_a_quiet_run_has_nothing_to_say() -> None:
     quiet = TelemetryFigures(cpu_use_other_fraction=0.01)
-    assert list(findings_lines(run_of([measured(1, [100.0, 100.1, 99.9], telemetry=quiet)]))) == []
+    assert list(findings_lines(run_of([measured(1, [20.0, 20.1, 19.9], telemetry=quiet)]))) == []
 
 
 def test_rows_with_one_cause_are_one_line_with_its_numbers() -> None:
     busy = TelemetryFigures(cpu_use_other_fraction=0.6)
     parts = [
-        measured(i, [100.0, 100.1, 99.9], telemetry=busy, flags=("busy_neighbour",)) for i in (1, 2)
+        measured(i, [20.0, 20.1, 19.9], telemetry=busy, flags=("busy_neighbour",)) for i in (1, 2)
     ]
     (line,) = [text for text in findings_lines(run_of(parts)) if "others used" in text]
     assert "(2 rows)" in line
