@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llamasweep.cli.run import make_wishes, sweep_options
+from llamasweep.cli.sweep_options import make_wishes, sweep_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from llamasweep.cli.sweep_options import make_wishes, sweep_options
 from llamasweep.errors import (
     EXIT_CELLS_FAILED,
     EXIT_INTERRUPTED,
@@ -25,25 +26,6 @@ if TYPE_CHECKING:
 
 FIRST_BUILD = 11434
 """What `--get-engine` installs where there is no engine and the sweep names none."""
-
-
-_RESULTS_HELP = "Folder of results (default: ./results or $LLAMASWEEP_RESULTS)."
-_BUILD_HELP = "Use this build instead of the sweep's; may be repeated."
-_ONLY_HELP = "Only matching cells, such as depth=4096; may be repeated."
-_SHARED_OPTIONS = (
-    click.argument("sweep", type=click.Path(dir_okay=False)),
-    click.option("--results", metavar="DIR", help=_RESULTS_HELP),
-    click.option("--build", "builds", multiple=True, metavar="NAME", help=_BUILD_HELP),
-    click.option("--only", multiple=True, metavar="KEY=VALUE", help=_ONLY_HELP),
-    click.option("--seed", type=int, help="Seed of the order of interleaved rounds."),
-)
-
-
-def sweep_options(function: Any) -> Any:
-    """Options that `plan` and `run` share, so that a plan is what the run would do."""
-    for option in reversed(_SHARED_OPTIONS):
-        function = option(function)
-    return function
 
 
 @click.command()
@@ -125,16 +107,6 @@ def _seconds(max_time: str | None) -> float | None:
         return None if max_time is None else parse_seconds(max_time)
     except ValueError as problem:
         raise UsageError(f"--max-time: {problem}") from None
-
-
-def make_wishes(given: dict[str, Any]) -> Wishes:
-    """What the command line changes of the sweep."""
-    from llamasweep.run.prepare import Wishes, parse_only
-    from llamasweep.sweep.parameters import CANONICAL
-
-    return Wishes(
-        build_names=given["builds"], only=parse_only(given["only"], CANONICAL), seed=given["seed"]
-    )
 
 
 def _run_watched(
