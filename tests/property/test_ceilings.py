@@ -9,17 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.ceilings.reference import reference_models
 
+from llamasweep.ceilings.architecture import MODELLED, not_modelled
 from llamasweep.ceilings.assumptions import Bandwidth, Peak
 from llamasweep.ceilings.cell import CellCeiling, cell_ceiling
 from llamasweep.ceilings.concurrency import concurrency_ceiling, stream_rates
 from llamasweep.ceilings.decode import DecodeCeiling, decode_ceiling
 from llamasweep.ceilings.kv_cache import ContextSettings, context_memory, visible_pairs
 from llamasweep.ceilings.memory_fit import compute_bytes_upper
-from llamasweep.ceilings.placement import PlacementSettings, place
+from llamasweep.ceilings.placement import Machine, PlacementSettings, place
 from llamasweep.ceilings.prefill import prefill_ceiling
 from llamasweep.ceilings.traffic import batch_traffic, expected_experts
 from llamasweep.ceilings.workload import workload
-from llamasweep.gguf.facts import ModelFacts
+from llamasweep.gguf.facts import ModelFacts, TensorInfo, facts_from
+from llamasweep.gguf.ggml_types import tensor_bytes
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -224,3 +226,74 @@ def test_the_estimate_of_streams_lies_between_half_the_ceiling_and_it(
     assert rates.estimate_tps is not None
     assert rates.ceiling_tps / 2 * (1 - 1e-9) <= rates.estimate_tps
     assert rates.estimate_tps <= rates.ceiling_tps * (1 + 1e-9)
+
+
+KEYS = (
+    "block_count", "nextn_predict_layers", "embedding_length", "attention.head_count", "attention.head_count_kv",
+    "attention.key_length", "attention.value_length", "attention.key_length_mla", "attention.value_length_mla",
+    "attention.sliding_window", "attention.sliding_window_pattern", "attention.shared_kv_layers",
+    "attention.indexer.key_length", "attention.indexer.top_k", "attention.indexer.head_count", "expert_count",
+    "expert_used_count", "expert_feed_forward_length", "feed_forward_length", "full_attention_interval",
+    "attention.recurrent_layers", "ssm.inner_size", "ssm.state_size", "ssm.conv_kernel", "ssm.group_count",
+    "shortconv.l_cache", "context_length",
+)  # fmt: skip
+NAMES = (
+    "token_embd.weight", "output.weight", "output_norm.weight", "rope_freqs.weight", "blk.0.attn_q.weight",
+    "blk.1.ffn_up_exps.weight", "blk.2.nextn.eh_proj.weight", "blk.9999.attn_k.weight", "blk.0.attn_k.weight",
+    "per_layer_token_embd.weight", "blk.x", "", "altup_proj.weight",
+)  # fmt: skip
+VALUES = (
+    st.integers(0, 8)
+    | st.integers(-1, 2**33)
+    | st.lists(st.integers(0, 4), max_size=9).map(tuple)
+    | st.sampled_from(["many", 1.5, True, None])
+)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(
+    st.sampled_from(sorted(MODELLED)) | st.text(max_size=8),
+    st.dictionaries(st.sampled_from(KEYS), VALUES),
+    st.lists(
+        st.tuples(st.sampled_from(NAMES), st.lists(st.integers(1, 64), max_size=4)), min_size=1
+    ),
+    KINDS,
+    st.booleans(),
+)
+def test_whatever_a_file_says_there_is_a_ceiling_or_a_reason(
+    arch: str,
+    keys: dict[str, object],
+    tensors: list[tuple[str, list[int]]],
+    kind: str,
+    flash_attn: bool,
+) -> None:
+    facts = facts_from(
+        {"general.architecture": arch or "x", **{f"{arch}.{k}": v for k, v in keys.items()}},
+        [
+            TensorInfo(name=name, ne=tuple(ne), ggml_type="f16", n_bytes=tensor_bytes("f16", ne))
+            for name, ne in tensors
+        ],
+        array_lengths={},
+    )
+    for n_prompt, n_gen in ((64, 0), (0, 8), (64, 8)):
+        ceiling = cell_ceiling(
+            facts,
+            n_prompt=n_prompt,
+            n_gen=n_gen,
+            n_depth=300,
+            type_k=kind,
+            type_v=kind,
+            flash_attn=flash_attn,
+            bandwidth_bytes_per_s=1e10,
+            peak_flop_per_s=1e12,
+            machine=Machine(bandwidths=(Bandwidth(bytes_per_s=1e10),)) if n_prompt == 0 else None,
+            placement=PlacementSettings(tensor_split=()) if n_prompt == 0 else None,
+        )
+        assert (ceiling.ceiling_tps is None) == (ceiling.reason is not None)
+        assert ceiling.ceiling_tps is None or 0 < ceiling.ceiling_tps < math.inf
+        assert len(ceiling.reason or "") < 300
+    if ceiling.ceiling_tps is not None:
+        assert not_modelled(facts) is None
+        context = ContextSettings(n_ctx=512)
+        assert context_memory(facts, context).stored_bytes >= 0
+        assert compute_bytes_upper(facts, context) >= 0

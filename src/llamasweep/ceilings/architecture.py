@@ -114,7 +114,8 @@ class Layer:
     window_tokens: tokens that it looks back on, itself among them; None = all. stores_kv: whether it
     has cells of its own. reads_kv_of: index of the layer whose cells it attends to (its own, or an
     earlier one that it reuses), None where it does not attend. stores_index: whether it keeps indexer
-    keys. is_run: False for blocks that only
+    keys. n_expert, n_expert_used: of its routed feed-forward, 0 without. ff_size, expert_ff_size: width of
+    the dense and of an expert's feed-forward. is_run: False for blocks that only
     predict drafts (MTP), which a plain decode never enters.
     """
 
@@ -128,6 +129,10 @@ class Layer:
     reads_kv_of: int | None
     stores_index: bool
     is_recurrent: bool
+    n_expert: int
+    n_expert_used: int
+    ff_size: int
+    expert_ff_size: int
     is_run: bool
 
 
@@ -137,8 +142,9 @@ class Architecture:
 
     is_mla: latent attention, the K row serves as V and no V is stored. index_size: elements of the
     indexer's key per layer and token, 0 without one; index_top_k: tokens that it lets through.
-    state_elements: recurrent state per recurrent layer and sequence. is_chunked: windows are chunks
-    of the text. is_checked: compared with llama.cpp's own figures, not only with its source.
+    state_elements: recurrent state per recurrent layer and sequence; state_width: of its input.
+    is_chunked: windows are chunks of the text. is_checked: compared with llama.cpp's own figures, not
+    only with its source.
     """
 
     name: str
@@ -148,6 +154,7 @@ class Architecture:
     index_heads: int
     index_top_k: int
     state_elements: int
+    state_width: int
     is_chunked: bool
     is_checked: bool
 
@@ -206,6 +213,7 @@ def read_architecture(facts: ModelFacts) -> Architecture:
         index_heads=keys.number("attention.indexer.head_count") if is_indexed else 0,
         index_top_k=keys.number("attention.indexer.top_k") if is_indexed else 0,
         state_elements=_state_elements(keys, facts.arch),
+        state_width=keys.number("ssm.inner_size"),
         is_chunked=facts.arch in WINDOWS and WINDOWS[facts.arch].is_chunked,
         is_checked=facts.arch in CHECKED,
     )
@@ -230,6 +238,10 @@ def _layers(
     attends = _attending(keys, facts.arch, recurrent, n_run)
     sources = _kv_sources(keys, facts.arch, windows, attends)
     indexed = _indexed(keys, facts, n_layers, n_run)
+    experts = keys.per_layer("expert_count", n_layers)
+    used = keys.per_layer("expert_used_count", n_layers)
+    widths = keys.per_layer("feed_forward_length", n_layers)
+    expert_widths = keys.per_layer("expert_feed_forward_length", n_layers)
     return tuple(
         Layer(
             index=i,
@@ -242,6 +254,10 @@ def _layers(
             reads_kv_of=sources[i],
             stores_index=indexed[i],
             is_recurrent=recurrent[i],
+            n_expert=experts[i],
+            n_expert_used=min(experts[i], used[i]),
+            ff_size=widths[i],
+            expert_ff_size=expert_widths[i],
             is_run=i < n_run,
         )
         for i in range(n_layers)

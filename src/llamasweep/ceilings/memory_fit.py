@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from llamasweep.ceilings.architecture import (
     STATE_BYTES_PER_ELEMENT,
     Architecture,
+    Layer,
     read_architecture,
 )
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth
@@ -22,7 +23,7 @@ from llamasweep.ceilings.kv_cache import (
     kv_read_bytes,
     padded_cells,
 )
-from llamasweep.ceilings.metadata import Keys, once_per_model
+from llamasweep.ceilings.metadata import once_per_model
 from llamasweep.ceilings.placement import HOST, Placement, PlacementSettings, place
 from llamasweep.ceilings.traffic import weight_traffic
 from llamasweep.gguf.facts import ModelFacts
@@ -32,6 +33,8 @@ SYSTEM_RESERVE_BYTES = 8_000_000_000
 
 DEVICE_RESERVE_BYTES = 1024 * 2**20
 """Left on an accelerator: llama.cpp's own default margin (common/common.h, fit_params_target)."""
+
+_DENSE = ".ffn_down.weight"
 
 COMPUTE_BOUND = Assumption(
     topic="memory",
@@ -168,16 +171,17 @@ def compute_bytes_upper(facts: ModelFacts, settings: ContextSettings) -> int:
 def _widest_row(facts: ModelFacts) -> int:
     """Elements that one token holds at the graph's widest point, and the logits."""
     architecture = read_architecture(facts)
-    keys = Keys(dict(facts.metadata), facts.arch)
-    n_embd, n_layers = facts.n_embd or 0, len(architecture.layers)
-    feed_forward = 3 * max(keys.per_layer("feed_forward_length", n_layers))
-    used = max(keys.per_layer("expert_used_count", n_layers))
-    if used:
-        width = max(keys.per_layer("expert_feed_forward_length", n_layers))
-        feed_forward = used * max(2 * width + n_embd, 3 * width) if width else used * feed_forward
-    state = 6 * keys.number("ssm.inner_size")
-    widest = max(feed_forward, _attention_row(architecture), state)
+    n_embd = facts.n_embd or 0
+    is_dense = {u.layer for u in weight_traffic(facts).uses if u.tensor.name.endswith(_DENSE)}
+    rows = [_feed_forward_row(x, n_embd, x.index in is_dense) for x in architecture.layers]
+    widest = max(*rows, _attention_row(architecture), 6 * architecture.state_width)
     return (facts.n_vocab or 0) + 4 * n_embd + widest + _latent_row(architecture)
+
+
+def _feed_forward_row(layer: Layer, n_embd: int, has_dense: bool) -> int:
+    dense = 3 * layer.ff_size if has_dense or not layer.n_expert_used else 0
+    width = layer.expert_ff_size or layer.ff_size
+    return max(dense, layer.n_expert_used * max(2 * width + n_embd, 3 * width))
 
 
 def _attention_row(architecture: Architecture) -> int:

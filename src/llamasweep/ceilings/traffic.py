@@ -14,7 +14,8 @@ from typing import Literal
 
 from llamasweep.ceilings.architecture import Architecture, read_architecture
 from llamasweep.ceilings.assumptions import Assumption
-from llamasweep.ceilings.metadata import Keys, once_per_model
+from llamasweep.ceilings.metadata import once_per_model
+from llamasweep.errors import ModelFileError
 from llamasweep.gguf.facts import ModelFacts, TensorInfo
 
 Use = Literal["all", "row", "head_and_row", "experts", "none"]
@@ -64,7 +65,7 @@ class TensorUse:
     @property
     def read_params(self) -> int:
         """Parameters that one token reads."""
-        return self._read(self.n_params, self.tensor.ne[0])
+        return self._read(self.n_params, self.tensor.ne[0] if self.tensor.ne else 1)
 
     @property
     def matrix_params(self) -> int:
@@ -155,14 +156,17 @@ def weight_traffic(facts: ModelFacts) -> WeightTraffic:
 
     Formula: sum over tensors of bytes x share, with the share by name: embedding one row (whole and
     a row where tied), routed experts used / all, drafting blocks and reused K and V none, the rest
-    all. Verified op by op with llama.cpp's decode graph. Raises NotModelledError, ModelFileError.
+    all. Verified op by op with llama.cpp's decode graph. Raises NotModelledError, ModelFileError (also
+    where nothing is left that a token multiplies with).
     """
     architecture = read_architecture(facts)
-    used = _experts_used(facts, len(architecture.layers))
-    uses = tuple(_use(tensor, facts, architecture, used) for tensor in facts.tensors)
+    uses = tuple(_use(tensor, facts, architecture) for tensor in facts.tensors)
     last = architecture.n_run - 1
     heads = [u for u in uses if u.use == "head_and_row" or u.tensor.name.startswith(_HEADS)]
     last_ff = [u for u in uses if u.layer == last and ".ffn_" in u.tensor.name]
+    matrix_params = sum(u.matrix_params for u in uses)
+    if matrix_params == 0:
+        raise ModelFileError("the file holds no matrix that a token is multiplied with")
     return WeightTraffic(
         uses=uses,
         loaded_bytes=sum(u.tensor.n_bytes for u in uses if u.is_loaded),
@@ -174,7 +178,7 @@ def weight_traffic(facts: ModelFacts) -> WeightTraffic:
         dense_bytes=sum(u.tensor.n_bytes for u in uses if u.use in ("all", "head_and_row")),
         row_bytes=sum(u.row_bytes for u in uses if u.use in ("row", "head_and_row")),
         routed=routed_weights(uses),
-        matrix_params=sum(u.matrix_params for u in uses),
+        matrix_params=matrix_params,
         head_bytes=sum(u.tensor.n_bytes for u in heads),
         head_params=sum(u.matrix_params for u in heads),
         last_ff_bytes=sum(u.read_bytes for u in last_ff),
@@ -222,23 +226,7 @@ def expected_experts(n_expert: int, n_expert_used: int, n_tokens: int) -> float:
     return n_expert * (1.0 - (1.0 - n_expert_used / n_expert) ** n_tokens)
 
 
-def _experts_used(facts: ModelFacts, n_layers: int) -> tuple[tuple[int, int], ...]:
-    """(experts, used) of each layer; (1, 1) where the file names none, so that all is read."""
-    keys = Keys(dict(facts.metadata), facts.arch)
-    n_expert = keys.per_layer("expert_count", n_layers)
-    n_used = keys.per_layer("expert_used_count", n_layers)
-    return tuple(
-        (n, min(n, used)) if n and used else (1, 1)
-        for n, used in zip(n_expert, n_used, strict=True)
-    )
-
-
-def _use(
-    tensor: TensorInfo,
-    facts: ModelFacts,
-    architecture: Architecture,
-    used: tuple[tuple[int, int], ...],
-) -> TensorUse:
+def _use(tensor: TensorInfo, facts: ModelFacts, architecture: Architecture) -> TensorUse:
     match = _LAYER.match(tensor.name)
     if match is None:
         if tensor.name == "token_embd.weight":
@@ -257,10 +245,15 @@ def _use(
     if rest == "ffn_gate_tid2eid.weight":
         return TensorUse(tensor=tensor, layer=index, use="row")
     if any(word in rest for word in _EXPERTS):
-        n_expert, n_used = used[index]
-        return TensorUse(
-            tensor=tensor, layer=index, use="experts", n_expert=n_expert, n_expert_used=n_used
-        )
+        layer = architecture.layers[index]
+        if layer.n_expert_used:
+            return TensorUse(
+                tensor=tensor,
+                layer=index,
+                use="experts",
+                n_expert=layer.n_expert,
+                n_expert_used=layer.n_expert_used,
+            )
     return TensorUse(tensor=tensor, layer=index, use="all")
 
 

@@ -7,6 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from llamasweep.ceilings.assumptions import Assumption
+
+ALONE = Assumption(
+    topic="workload",
+    text="the request is alone; queue, network, tokenising, sampling and a cached prompt are not in it",
+)
+STEADY = Assumption(
+    topic="workload", text="both rates hold for the whole prompt and the whole answer"
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workload:
@@ -27,6 +37,7 @@ class Workload:
     e2e_s: float
     prefill_fraction: float
     pp_over_tg: float
+    assumptions: tuple[Assumption, ...]
 
 
 def workload(n_prompt: int, n_gen: int, *, prefill_tps: float, decode_tps: float) -> Workload:
@@ -51,6 +62,7 @@ def workload(n_prompt: int, n_gen: int, *, prefill_tps: float, decode_tps: float
         e2e_s=ttft_s + decode_s,
         prefill_fraction=ttft_s / (ttft_s + decode_s),
         pp_over_tg=prefill_tps / decode_tps,
+        assumptions=(ALONE, STEADY),
     )
 
 

@@ -66,33 +66,33 @@ def _used_share(facts: ModelFacts) -> float:
     return min(1.0, facts.n_expert_used / facts.n_expert)
 
 
-def memory_warning(model: Model, blocks: list[Block], available_bytes: int | None) -> str | None:
+def memory_warning(model: Model, blocks: list[Block], ram_bytes: int | None) -> str | None:
     """One sentence if a model with its largest context will not fit, or if that is not known; None if it fits.
 
     Largest context: n_prompt + n_gen + n_depth over the blocks, as llama-bench sizes it, in the
     largest types asked for, with the bound on the compute buffer of the largest n_ubatch.
-    available_bytes: of the memory that holds the weights, None = unknown.
+    ram_bytes: of the machine, None = unknown. Memory of GPUs is not looked at.
     """
     facts = model.facts
-    if facts is None or available_bytes is None or not blocks:
+    if facts is None or ram_bytes is None or not blocks:
         return None
     label = model.source.label
     reason = _not_modelled(facts)
     weights = facts.size_bytes if reason else weight_traffic(facts).loaded_bytes
-    if weights > available_bytes:
+    if weights > ram_bytes:
         return (
             f"{label}: its weights alone ({format_bytes(weights)}) are more than the "
-            f"{format_bytes(available_bytes)} that are free"
+            f"{format_bytes(ram_bytes)} of RAM here"
         )
     if reason is not None:
         return f"{label}: what its context takes is not known ({reason})"
     context, compute = max(_context_and_compute(facts, block) for block in blocks)
-    if weights + context + compute <= available_bytes:
+    if weights + context + compute <= ram_bytes:
         return None
     return (
         f"{label}: weights {format_bytes(weights)} + KV cache of the deepest cell "
         f"{format_bytes(context)} + up to {format_bytes(compute)} to compute in are more than the "
-        f"{format_bytes(available_bytes)} that are free"
+        f"{format_bytes(ram_bytes)} of RAM here"
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.ceilings.reference import facts_of, reference_models, rows
 
 from llamasweep.ceilings.traffic import batch_traffic, expected_experts, weight_traffic
+from llamasweep.errors import ModelFileError
 from llamasweep.gguf.facts import ModelFacts
 
 MODELS = list(reference_models())
@@ -140,6 +141,19 @@ def test_blocks_for_drafts_are_neither_read_nor_loaded() -> None:
 def test_tables_inside_blocks_are_read_by_the_row() -> None:
     table = ("blk.0.ffn_gate_tid2eid.weight", (8, 100), "f32")
     assert weight_traffic(tiny(table)).active_bytes == weight_traffic(tiny()).active_bytes + 32
+
+
+def test_a_file_without_matrices_has_no_traffic() -> None:
+    facts = facts_of(
+        {
+            "general.architecture": "llama",
+            "llama.block_count": 1,
+            "llama.attention.head_count": 1,
+        },
+        [("blk.0.attn_norm.weight", (256,), "f32"), ("token_embd.weight", (), "f32")],
+    )
+    with pytest.raises(ModelFileError, match="no matrix"):
+        weight_traffic(facts)
 
 
 def test_the_traffic_carries_its_assumptions() -> None:

@@ -16,6 +16,7 @@ def test_by_hand() -> None:
     assert chat.prefill_fraction == pytest.approx(20 / 24)
     assert chat.pp_over_tg == 20
     assert chat.tpot_s == 0.02
+    assert any("alone" in a.text for a in chat.assumptions)
 
 
 def test_a_single_token_comes_with_the_prompt() -> None:
