@@ -6,11 +6,13 @@ at which they were measured.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llamasweep.ceilings.workload import Workload, workload
 from llamasweep.report import figures
+from llamasweep.report.comparison import median
 from llamasweep.report.rows import Row, axis_value, varying
 from llamasweep.report.strips import representative, setting_word
 
@@ -86,6 +88,8 @@ def _best_pairs(timed: Sequence[Row]) -> list[Pair]:
     settings: dict[tuple[object, ...], dict[str, Row]] = {}
     for kind in ("tg", "pp"):
         for row in representative(timed, kind):
+            if not 0 < median(row) < math.inf:
+                continue
             key = (row.family, row.quant, *(axis_value(row, axis) for axis in axes))
             settings.setdefault(key, {})[kind] = row
     best: dict[tuple[object, ...], Pair] = {}

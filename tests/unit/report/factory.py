@@ -224,12 +224,7 @@ def sweep_parts(
                             if kind == "tg"
                             else 9e11 / size * (1.1 if quant == "Q8_0" else 1)
                         )
-                        tps = (
-                            base
-                            * (1 - 0.06 * m)
-                            * min(1.0, n_threads / 2) ** 0.8
-                            * (1 - depth / 9000)
-                        )
+                        tps = base * 0.94**m * min(1.0, n_threads / 2) ** 0.8 * (1 - depth / 9000)
                         noise = 0.11 if n_threads == 4 else 0.012
                         values = [tps * (1 + rng.gauss(0, noise)) for _ in range(5)]
                         number = len(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,11 @@ from llamasweep.report.rows import rows_of
 def _pp(number: int, tps: float, **changes: Any) -> Part:
     kind: dict[str, Any] = {"test_kind": "pp", "test_label": "pp512", "n_prompt": 512, "n_gen": 0}
     return measured(number, [tps, tps], **kind, **changes)
+
+
+def _at_rate(tps: float) -> Part:
+    row, samples = measured(1, [10.0])
+    return replace(row, median_tps=tps), samples
 
 
 def _feel(*parts: Part) -> Feel:
@@ -69,7 +75,16 @@ def test_models_share_one_time_axis_fastest_first() -> None:
     assert ends[-1] == 1.0
 
 
-@pytest.mark.parametrize("parts", [[], [measured(1, [10.0])], [_pp(1, 10.0)]])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [],
+        [measured(1, [10.0])],
+        [_pp(1, 10.0)],
+        [_at_rate(0.0), _pp(2, 10.0)],
+        [_at_rate(float("inf")), _pp(2, 10.0)],
+    ],
+)
 def test_the_section_is_absent_where_a_rate_is_missing(parts: list[Part]) -> None:
     assert feel(rows_of([run_of(parts)])) is None
 

@@ -1,0 +1,205 @@
+"""The report in a real browser: quiet, filtered, sorted, taken away, and used with the keyboard alone."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.integration.browser import NAMES, Tab, browser, program
+from tests.unit.report.factory import (
+    failed_parts,
+    hostile_parts,
+    hostile_run,
+    measured,
+    run_of,
+    sweep_parts,
+)
+
+from llamasweep.report.render import render_report
+from llamasweep.results.records import RunData
+
+pytestmark = pytest.mark.skipif(
+    program() is None, reason=f"no browser: install one of {', '.join(NAMES)}, then `make test`"
+)
+
+FULL = run_of([*sweep_parts(), *failed_parts()])
+RUNS: dict[str, RunData] = {
+    "full": FULL,
+    "gpu": run_of(sweep_parts(gpu=True)),
+    "failures": run_of(failed_parts()),
+    "one": run_of([measured(1, [10.0, 10.1])]),
+    "hostile": hostile_run(),
+    "empty": run_of([]),
+}
+PICTURES = "LLAMASWEEP_PICTURES"
+"""A folder that keeps a picture of every page, to look at."""
+OPEN_ROWS = "[...document.querySelectorAll('#rows tbody tr')].filter(row => !row.hidden)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pages:
+    """The tab and the written pages."""
+
+    tab: Tab
+    folder: Path
+
+    def open(self, name: str, fragment: str = "", width: int = 1400, theme: str = "light") -> Tab:
+        self.tab.open(self.folder / f"{name}.html", fragment=fragment, width=width, theme=theme)
+        return self.tab
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    folder = tmp_path_factory.mktemp("pages")
+    for name, run in RUNS.items():
+        (folder / f"{name}.html").write_text(render_report([run]), encoding="utf-8")
+    with browser(folder / "profile") as tab:
+        tab.send(
+            "Browser.setDownloadBehavior",
+            behavior="allow",
+            downloadPath=str(folder),
+            eventsEnabled=True,
+        )
+        yield Pages(tab=tab, folder=folder)
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(("width", "theme"), [(1400, "light"), (360, "dark")])
+def test_every_page_is_quiet_asks_for_nothing_and_fits(
+    pages: Pages, name: str, width: int, theme: str
+) -> None:
+    tab = pages.open(name, width=width, theme=theme)
+    assert tab.said() == []
+    assert [url for url in tab.requested() if not url.startswith(("file://", "data:,"))] == []
+    assert len([url for url in tab.requested() if url.startswith("file://")]) == 1
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.evaluate("document.querySelector('h1').textContent.length") > 0
+    if kept := os.environ.get(PICTURES):
+        (Path(kept) / f"{name}-{width}-{theme}.png").write_bytes(tab.picture())
+
+
+def test_a_filter_acts_on_rows_and_strips_and_stands_in_the_url(pages: Pages) -> None:
+    tab = pages.open("full")
+    assert tab.evaluate("document.getElementById('filters').hidden") is False
+    _choose(tab, "Quantisation", "Q4_0")
+    assert tab.evaluate(f"{OPEN_ROWS}.every(row => row.cells[1].textContent === 'Q4_0')") is True
+    strips = "[...document.querySelectorAll('.strip[data-rows]')].filter(strip => !strip.hidden)"
+    assert tab.evaluate(f"{strips}.every(s => s.textContent.includes('Q4_0'))") is True
+    _choose(tab, "Depth", "512")
+    assert tab.evaluate("location.hash") == "#?quant=Q4_0&depth=512"
+    assert tab.evaluate(f"{OPEN_ROWS}.length") == 12
+    assert tab.evaluate("document.getElementById('count').textContent") == "Filter: 12 of 79 rows"
+    tab.evaluate("document.getElementById('clear').click()")
+    assert tab.evaluate(f"{OPEN_ROWS}.length") == 79
+    assert tab.said() == []
+
+
+def test_a_link_with_a_fragment_shows_the_same_view(pages: Pages) -> None:
+    tab = pages.open("full", fragment="#rows?model=tiny-qwen3&threads=2&nonsense=%E0%A4%A")
+    assert tab.evaluate(f"{OPEN_ROWS}.length") == 2 * 3 * 2
+    assert tab.evaluate("location.hash") == "#rows?model=tiny-qwen3&threads=2"
+    tab.evaluate("document.querySelector('nav a[href=\"#trust\"]').click()")
+    assert tab.evaluate("new Promise(done => setTimeout(() => done(location.hash)))") == (
+        "#trust?model=tiny-qwen3&threads=2"
+    )
+
+
+def test_a_link_to_a_row_that_is_filtered_out_shows_it(pages: Pages) -> None:
+    tab = pages.open("full", fragment="#row-1?test=tg32")
+    assert tab.evaluate("document.getElementById('row-1').hidden") is False
+    assert tab.evaluate("location.hash") == "#row-1"
+
+
+def test_rows_are_sorted_with_absent_values_last(pages: Pages) -> None:
+    tab = pages.open("full")
+    place = "[...document.querySelectorAll('#rows th[scope=col]')].findIndex(th => th.textContent === 't/s')"
+    rates = f"[...document.querySelectorAll('#rows tbody tr')].map(row => row.cells[{tab.evaluate(place)}].dataset.v)"
+    press = "[...document.querySelectorAll('#rows th button')].find(b => b.textContent === 't/s').click()"
+    for direction in (1, -1):
+        tab.evaluate(press)
+        texts = tab.evaluate(rates)
+        values = [float(text) for text in texts if text]
+        assert values == sorted(values, reverse=direction < 0)
+        assert texts[len(values) :] == [""] * (79 - len(values))
+
+
+def test_the_downloaded_csv_is_what_pandas_reads_from_the_records(pages: Pages) -> None:
+    tab = pages.open("full", fragment="#rows?test=tg32&quant=Q8_0")
+    tab.evaluate("document.getElementById('csv').click()")
+    tab.wait_for("Browser.downloadProgress", state="completed")
+    (path,) = pages.folder.glob("*.csv")
+    frame = pd.read_csv(path)
+    attempts = [a for a in FULL.attempts if a.test_label == "tg32" and a.model_quant == "Q8_0"]
+    assert path.stem == FULL.info.run_id
+    assert len(frame) == len(attempts)
+    for column in ("median_tps", "sample_std_tps", "ceiling_tps", "ceiling_fraction"):
+        expected = pd.Series([getattr(a, column) for a in attempts], dtype=float, name=column)
+        pd.testing.assert_series_equal(frame[column], expected, check_exact=True)
+    assert frame["n_threads"].tolist() == [a.requested["n_threads"] for a in attempts]
+    assert frame["error_message"].fillna("").tolist() == [a.error_message or "" for a in attempts]
+
+
+def test_the_copied_markdown_reads_back_to_the_same_numbers(pages: Pages) -> None:
+    tab = pages.open("full", fragment="#rows?model=tiny-llama&depth=512")
+    tab.evaluate(
+        "navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }"
+    )
+    tab.evaluate("document.getElementById('copy-markdown').click()")
+    lines = str(tab.evaluate("window.copied")).splitlines()
+    attempts = [
+        a for a in FULL.attempts if a.n_depth == 512 and a.model_label.startswith("tiny-llama")
+    ]
+    body = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2 : 2 + len(attempts)]
+    ]
+    assert re.fullmatch(r"\|( -+:? \|)+", lines[1])
+    for cells, attempt in zip(body, attempts, strict=True):
+        assert attempt.median_tps is not None
+        assert float(cells[-1].split(" ± ")[0]) == pytest.approx(attempt.median_tps, abs=0.005)
+        assert cells[-2] == f"{attempt.test_label} @ d512"
+    assert lines[2 + len(attempts)] == ""
+    assert lines[-1].startswith("build: ")
+
+
+def test_filters_work_with_the_keyboard_alone(pages: Pages) -> None:
+    tab = pages.open("full")
+    tab.evaluate("document.getElementById('count').focus()")
+    tab.press("Enter")
+    assert tab.evaluate("document.getElementById('filters').open") is True
+    tab.press("Tab")
+    assert tab.evaluate("document.activeElement.tagName") == "SELECT"
+    tab.press("ArrowDown")
+    assert tab.evaluate("location.hash") == "#?model=tiny-llama"
+
+
+def test_hostile_names_can_be_filtered_by_and_act_as_nothing(pages: Pages) -> None:
+    hostile = run_of([*hostile_parts(), measured(9, [5.0])])
+    (pages.folder / "mixed.html").write_text(render_report([hostile]), encoding="utf-8")
+    tab = pages.open("mixed")
+    hostile_name = tab.evaluate(
+        "document.querySelector('#choices option:nth-child(2)').textContent"
+    )
+    assert hostile_name.startswith('"><script>alert(1)</script>\\n')
+    tab.evaluate(
+        "(select => { select.selectedIndex = 1; select.dispatchEvent(new Event('change')); })"
+        "(document.querySelector('#choices select'))"
+    )
+    assert tab.evaluate(f"{OPEN_ROWS}.length") == 4
+    assert tab.evaluate("document.querySelectorAll('script').length") == 2
+    hash_text = tab.evaluate("location.hash")
+    assert pages.open("mixed", fragment=hash_text).evaluate(f"{OPEN_ROWS}.length") == 4
+    assert tab.said() == []
+
+
+def _choose(tab: Tab, title: str, value: str) -> None:
+    tab.evaluate(
+        "((title, value) => { const label = [...document.querySelectorAll('#choices label')]"
+        ".find(one => one.firstChild.textContent === title); const select = label.querySelector('select');"
+        "select.value = value; select.dispatchEvent(new Event('change')); })"
+        f"({title!r}, {'=' + value!r})"
+    )
