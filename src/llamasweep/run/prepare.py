@@ -83,7 +83,7 @@ def prepare(
         builds=subjects.builds,
         restrictions=restrictions,
         rates=rates,
-        surroundings=Surroundings(words=words, available_bytes=facts.ram_bytes),
+        surroundings=Surroundings(words=words, ram_bytes=facts.ram_bytes),
     )
     return Prepared(spec=spec, whole=whole, subjects=subjects, plan=plan, rates=rates)
 

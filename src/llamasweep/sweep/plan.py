@@ -28,12 +28,12 @@ Refusals = Callable[[Block, Model, Build], list[Restriction]]
 class Surroundings:
     """What a plan is told of this machine.
 
-    words: meaning of `physical` and its like. available_bytes: free memory for weights, None =
+    words: meaning of `physical` and its like. ram_bytes: all of its memory, None =
     unknown.
     """
 
     words: Words
-    available_bytes: int | None = None
+    ram_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +158,7 @@ class _Draft:
         for builds, shared in self._by_builds(allowed):
             self.parts += parts_of(model, builds, shared, order)
         runnable = [block for _, of_build in allowed for block in of_build]
-        warning = memory_warning(model, runnable, self.around.available_bytes)
+        warning = memory_warning(model, runnable, self.around.ram_bytes)
         self.warnings += [warning] if warning else []
 
     def _numbers(self) -> AxisValues:

@@ -373,11 +373,11 @@ def test_a_model_that_is_not_modelled_is_still_predicted_from_its_size() -> None
 
 
 @pytest.mark.parametrize(
-    ("available_bytes", "word"),
+    ("ram_bytes", "word"),
     [(None, None), (10**10, None), (1_200_000_000, "KV cache"), (10**8, "weights alone")],
 )
-def test_memory_that_does_not_fit_is_said(available_bytes: int | None, word: str | None) -> None:
-    warning = memory_warning(model(), [block_of({"n_depth": (0, 4096)})], available_bytes)
+def test_memory_that_does_not_fit_is_said(ram_bytes: int | None, word: str | None) -> None:
+    warning = memory_warning(model(), [block_of({"n_depth": (0, 4096)})], ram_bytes)
 
     assert (warning is None) == (word is None)
     if word:
@@ -411,7 +411,7 @@ def test_nothing_to_measure_is_no_time() -> None:
 
 
 def test_plan_carries_the_memory_warning() -> None:
-    made = plan(spec(), surroundings=Surroundings(words={}, available_bytes=1000))
+    made = plan(spec(), surroundings=Surroundings(words={}, ram_bytes=1000))
 
     assert len(made.warnings) == 1
 
