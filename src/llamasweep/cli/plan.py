@@ -48,16 +48,19 @@ def show_plan(spec: SweepSpec, wishes: Wishes, *, results: str | None, is_json: 
     """Print the plan."""
     from llamasweep.builds.registry import Registry
     from llamasweep.machine.facts import read_facts
+    from llamasweep.run.bandwidths import known_bandwidth
     from llamasweep.run.campaign import past_attempts
     from llamasweep.run.prepare import prepare
     from llamasweep.store.locate import results_root
 
+    facts = read_facts()
     prepared = prepare(
         spec,
         wishes=wishes,
         registry=Registry(),
-        facts=read_facts(),
+        facts=facts,
         history=past_attempts(results_root(results)),
+        bandwidth_bytes_per_s=known_bandwidth(spec, facts),
         generate=False,
     )
     if is_json:

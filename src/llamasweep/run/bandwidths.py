@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from llamasweep.engines.llama_bench_flags import is_cpu_only
-from llamasweep.machine.calibration import bandwidth_for_run
+from llamasweep.machine.calibration import bandwidth_for_run, load_calibration
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.spec_bandwidth import gpu_specs, ram_spec
 from llamasweep.sweep.cell import Group
@@ -73,6 +73,14 @@ def look_at_bandwidths(spec: SweepSpec, facts: MachineFacts) -> tuple[Bandwidths
         ram=found.bytes_per_s, ram_source=found.source, gpu=gpu, gpu_source=gpu_source
     )
     return known, notes
+
+
+def known_bandwidth(spec: SweepSpec, facts: MachineFacts) -> float | None:
+    """Bytes per second for predictions without measuring: given by the sweep, else calibrated; None where neither is."""
+    if spec.bandwidth_bytes_per_s is not None:
+        return spec.bandwidth_bytes_per_s
+    stored = load_calibration(facts.fingerprint)
+    return None if stored is None or stored.ram is None else stored.ram.best.best_bytes_per_s
 
 
 def _gpu_figure(facts: MachineFacts) -> tuple[float | None, str | None]:

@@ -21,6 +21,11 @@ NO_BANDWIDTH = (
     "the bandwidth of the memory that holds the weights is not known; give `bandwidth` in the sweep"
 )
 _DEFAULT_N_BATCH, _DEFAULT_N_UBATCH = 2048, 512
+_BASIS_OF: dict[str, Basis] = {
+    "measured": "measured",
+    "calibrated": "measured",
+    "specification": "spec",
+}
 _CARRIED = (
     "pencil_ceiling_tps",
     "ceiling_tps",
@@ -41,7 +46,6 @@ def describe_ceiling(
     """What the log keeps: figures, or the reason why there are none. Plain JSON values."""
     if bandwidth_bytes_per_s is None:
         return {"reason": NO_BANDWIDTH}
-    basis: Basis = "measured" if (bandwidth_source or "").startswith("measured") else "given"
     flash_attn = cell.get("flash_attn")
     if flash_attn is None:
         flash_attn = "auto" if flash_attn_takes_words(build) else "off"
@@ -55,7 +59,9 @@ def describe_ceiling(
         type_k=str(cell.get("type_k") or "f16"),
         type_v=str(cell.get("type_v") or "f16"),
         flash_attn=str(flash_attn),
-        bandwidth_bytes_per_s=Bandwidth(bytes_per_s=bandwidth_bytes_per_s, basis=basis),
+        bandwidth_bytes_per_s=Bandwidth(
+            bytes_per_s=bandwidth_bytes_per_s, basis=_basis(bandwidth_source)
+        ),
     )
     return {
         "ceiling_bandwidth_bytes_per_s": bandwidth_bytes_per_s,
@@ -65,6 +71,12 @@ def describe_ceiling(
         "ceiling_assumptions": [assumption.text for assumption in ceiling.assumptions],
         "reason": ceiling.reason,
     }
+
+
+def _basis(bandwidth_source: str | None) -> Basis:
+    """As the sentence begins that tells the source."""
+    known = (beginning for beginning in _BASIS_OF if (bandwidth_source or "").startswith(beginning))
+    return _BASIS_OF.get(next(known, ""), "given")
 
 
 def _count(cell: Cell, name: str, default: int) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.unit.machine.calibrations import calibration
 
 from llamasweep.machine.calibration import RunBandwidth
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.gpus import Gpu
 from llamasweep.run import bandwidths
-from llamasweep.run.bandwidths import Bandwidths, look_at_bandwidths
+from llamasweep.run.bandwidths import Bandwidths, known_bandwidth, look_at_bandwidths
 from llamasweep.sweep.cell import Block, Group, Test
 from llamasweep.sweep.parameters import Scalar
 from llamasweep.sweep.spec import ModelEntry, SweepSpec
@@ -67,6 +68,14 @@ def test_no_bandwidth_is_none_with_its_reason(monkeypatch: pytest.MonkeyPatch) -
     known, notes = look_at_bandwidths(_spec(None), FACTS)
     assert known.of(_group(CPU_BUILD)) == (None, None)
     assert notes == ["memory bandwidth is not measured: no RAM is free"]
+
+
+def test_a_plan_knows_the_bandwidth_without_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bandwidths, "load_calibration", lambda _: calibration())
+    assert known_bandwidth(_spec(None), FACTS) == 40e9
+    assert known_bandwidth(_spec(5e10), FACTS) == 5e10
+    monkeypatch.setattr(bandwidths, "load_calibration", lambda _: calibration(ram=None))
+    assert known_bandwidth(_spec(None), FACTS) is None
 
 
 def test_the_only_gpu_has_the_bandwidth_of_its_specification(

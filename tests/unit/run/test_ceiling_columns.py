@@ -48,6 +48,24 @@ def test_generation_is_bounded_by_what_is_read_per_token(facts: ModelFacts) -> N
     assert any("measured" in text for text in kept["ceiling_assumptions"])
 
 
+@pytest.mark.parametrize(
+    ("source", "basis"),
+    [
+        ("measured at the start, 2 threads", "measured"),
+        ("calibrated 3 days ago, 4 threads", "measured"),
+        ("specification of a card: NVML", "spec"),
+        ("given in the sweep", "given"),
+    ],
+)
+def test_the_row_says_what_its_bandwidth_rests_on(
+    facts: ModelFacts, source: str, basis: str
+) -> None:
+    kept = describe_ceiling(
+        _cell(TG), facts, BUILD, bandwidth_bytes_per_s=1e9, bandwidth_source=source
+    )
+    assert f"memory is read at 1.00 GB/s ({basis})" in kept["ceiling_assumptions"]
+
+
 def test_depth_lowers_the_ceiling(
     facts: ModelFacts,
 ) -> None:
