@@ -5,6 +5,7 @@ The rooms meet here; each step is theirs.
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import time
@@ -138,7 +139,7 @@ def _runner(
 def run_facts(prepared: Prepared, facts: MachineFacts) -> dict[str, Any]:
     """What run.json says of the sweep, the machine and what is measured."""
     spec = prepared.whole
-    home = str(Path.home())
+    home = os.path.expanduser("~")  # noqa: PTH111  (Path.home() raises where there is none)
     resolved = spec.to_resolved_dict()
     resolved["env"] = hide_in_environment(spec.env, home)
     resolved["extra_args"] = hide_in_argv(spec.extra_args, home)
