@@ -47,6 +47,11 @@ def test_verbs_in_the_readme_exist() -> None:
     assert {"doctor", "plan", "run", "report", "results", "builds", "schema"} <= named
 
 
+def test_the_table_of_verbs_in_the_readme_is_that_of_the_code() -> None:
+    rows = re.findall(r"^\| `llamasweep ([a-z]+)` \| (.+) \|$", README, flags=re.MULTILINE)
+    assert rows == [(verb, text) for verb, (_, text) in VERBS.items()]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_in_a_page_can_be_typed(page: Path) -> None:
     wrong = []

@@ -17,6 +17,7 @@ from llamasweep.ceilings.memory_words import parse_memory
 from llamasweep.errors import UsageError
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.gguf.ggml_types import type_by_name
+from llamasweep.units import format_gb_per_s
 
 MAX_ACCELERATORS = 16
 _COUNTED = re.compile(r"(\d{1,2})\s*[x×*]\s+(.+)", re.IGNORECASE)
@@ -99,9 +100,12 @@ class Rig(NamedTuple):
     def assumptions(self) -> tuple[Assumption, ...]:
         """Where each bandwidth comes from."""
         return tuple(
-            Assumption(topic="bandwidth", text=f"{p.name}: {p.source}")
+            Assumption(
+                topic="bandwidth",
+                text=f"{p.name}: {format_gb_per_s(p.bandwidth.bytes_per_s)}, {p.source}",
+            )
             for p in (*self.accelerators, *(() if self.host is None else (self.host,)))
-            if p.source
+            if p.source and p.bandwidth is not None
         )
 
 
@@ -208,7 +212,7 @@ def _of_number(bytes_per_s: float) -> Processor:
         bandwidth = Bandwidth(bytes_per_s=bytes_per_s, basis="given")
     except ValueError as problem:
         raise UsageError(str(problem)) from None
-    return Processor(name="memory", bandwidth=bandwidth, source="the bandwidth was given")
+    return Processor(name="memory", bandwidth=bandwidth, source="as given")
 
 
 def processor_of(device: Device) -> Processor:

@@ -13,6 +13,7 @@ from llamasweep.cli.ceiling_options import (
     asked_question,
     asked_rig,
     cache_options,
+    finite,
     model_options,
     refusals,
     rig_options,
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from llamasweep.ceilings.rig import Rig
 
 _COUNT = click.IntRange(1, 2**31 - 1)
-_RATE = click.FloatRange(0, 1e9, min_open=True)
-_PARAMS = click.FloatRange(0, 1e15, min_open=True)
+_RATE = click.FloatRange(1e-6, 1e9)
+_PARAMS = click.FloatRange(1, 1e15)
 
 
 @click.command(name="ceiling")
@@ -50,11 +51,33 @@ _PARAMS = click.FloatRange(0, 1e15, min_open=True)
 @click.option(
     "--workload", callback=two_counts, metavar="N_PROMPT,N_GEN", help="A request to time."
 )
-@click.option("--prefill-tps", type=_RATE, metavar="X", help="A measured rate of prompts.")
-@click.option("--decode-tps", type=_RATE, metavar="X", help="A measured rate of generation.")
-@click.option("--params", type=_PARAMS, metavar="N", help="Without MODEL: parameters, as 177e9.")
-@click.option("--active-params", type=_PARAMS, metavar="N", help="Those that one token reads.")
-@click.option("--bpw", type=click.FloatRange(0, 64, min_open=True), metavar="X", help="Bits each.")
+@click.option(
+    "--prefill-tps", type=_RATE, callback=finite, metavar="X", help="A measured rate of prompts."
+)
+@click.option(
+    "--decode-tps", type=_RATE, callback=finite, metavar="X", help="A measured rate of generation."
+)
+@click.option(
+    "--params",
+    type=_PARAMS,
+    callback=finite,
+    metavar="N",
+    help="Without MODEL: parameters, as 177e9.",
+)
+@click.option(
+    "--active-params",
+    type=_PARAMS,
+    callback=finite,
+    metavar="N",
+    help="Those that one token reads.",
+)
+@click.option(
+    "--bpw",
+    type=click.FloatRange(0.01, 64),
+    callback=finite,
+    metavar="X",
+    help="Bits of each.",
+)
 def command(**options: Any) -> None:
     """How fast MODEL can be: generation, prompts, memory, a request, several users.
 

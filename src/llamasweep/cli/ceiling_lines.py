@@ -244,8 +244,8 @@ def _workload(answer: Answer) -> Iterator[str]:
     else:
         yield (
             f"  {format_seconds(work.ttft_s)} until the first token + {format_seconds(work.decode_s)}"
-            f" for the others = {format_seconds(work.e2e_s)}{best};"
-            f" {work.prefill_fraction or 0.0:.0%} of it is reading the prompt"
+            f" for the rest = {format_seconds(work.e2e_s)}{best};"
+            f" {work.prefill_fraction or 0.0:.0%} of it is the prompt"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _COUNT = click.IntRange(1, 2**31 - 1)
 _FROM_0 = click.IntRange(0, 2**31 - 1)
-_RATE = click.FloatRange(0, 1e12, min_open=True)
+_RATE = click.FloatRange(1e-6, 1e9)
 CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 
 
@@ -28,6 +29,13 @@ def _size(_: click.Context, __: click.Parameter, value: str | None) -> int | Non
         return None if value is None else parse_bytes(value)
     except ValueError as problem:
         raise click.BadParameter(str(problem)) from None
+
+
+def finite(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    """The number; NaN passes every range of click's."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a number to compute with")
+    return value
 
 
 def two_counts(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -50,7 +58,11 @@ _RIG = (
         "--memory", metavar="WORDS", help="Memory of the host, such as DDR5-5600x2 (two channels)."
     ),
     click.option(
-        "--bandwidth-gbps", type=_RATE, metavar="X", help="Bandwidth of the memory in GB/s (10^9)."
+        "--bandwidth-gbps",
+        type=_RATE,
+        callback=finite,
+        metavar="X",
+        help="Bandwidth of the memory in GB/s (10^9).",
     ),
     click.option(
         "--ram", callback=_size, metavar="SIZE", help="Size of the host's memory: '64 GiB'."
@@ -62,7 +74,11 @@ _RIG = (
         "--reserve", callback=_size, metavar="SIZE", help="Kept free on the host (default: 8 GB)."
     ),
     click.option(
-        "--tflops", type=_RATE, metavar="Y", help="Peak compute rate, instead of the table's."
+        "--tflops",
+        type=_RATE,
+        callback=finite,
+        metavar="Y",
+        help="Peak compute rate, instead of the table's.",
     ),
     click.option("--json", "is_json", is_flag=True, help="Print JSON."),
 )

@@ -16,7 +16,7 @@ from llamasweep.machine.calibration import Calibration, load_calibration
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.gpus import Gpu
 from llamasweep.machine.spec_bandwidth import SpecFigure, gpu_specs, ram_spec
-from llamasweep.units import format_bytes_per_s, format_seconds
+from llamasweep.units import format_seconds
 
 NOT_CALIBRATED = "this machine is not calibrated (`llamasweep calibrate`)"
 
@@ -93,10 +93,9 @@ def _with_calibration(host: Processor, stored: Calibration) -> Processor:
     if stored.ram is not None:
         best = stored.ram.best
         age = "just now" if stored.age_s() < 60 else f"{format_seconds(round(stored.age_s()))} ago"
-        rate = format_bytes_per_s(best.best_bytes_per_s)
         host = host._replace(
             bandwidth=CeilingBandwidth(bytes_per_s=best.best_bytes_per_s, basis="measured"),
-            source=f"{rate}, calibrated {age}, {best.n_threads} threads",
+            source=f"calibrated {age} with {best.n_threads} threads",
         )
     if stored.matrix is not None and host.peak_quantised is None:
         peak = Peak(flop_per_s=stored.matrix.best_flop_per_s, basis="measured", is_reference=True)
