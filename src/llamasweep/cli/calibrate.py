@@ -78,7 +78,10 @@ def _measure(facts: Any, *, is_quick: bool, disk_folder: Path | None) -> Calibra
     try:
         store_calibration(found)
     except OSError as problem:
-        raise StoreError(f"the calibration could not be kept: {problem}") from problem
+        raise StoreError(
+            f"the calibration could not be kept: {problem}",
+            hint="Make the cache writable, or set LLAMASWEEP_CACHE to another folder.",
+        ) from problem
     return found
 
 

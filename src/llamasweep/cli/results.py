@@ -132,7 +132,10 @@ def export(run: str | None, kind: str, out: Path, force: bool, results: str | No
     loaded = load_run(find_run(results_root(results), run))
     made = llama_bench_rows(loaded.attempts, loaded.samples)
     if not made.rows:
-        raise StoreError(f"nothing was measured in {loaded.info.run_id}: there is no row to export")
+        raise StoreError(
+            f"nothing was measured in {loaded.info.run_id}: there is no row to export",
+            hint="`llamasweep results show` tells why; `llamasweep results list` names other runs.",
+        )
     write_export(made.rows, kind, out, replace=force)
     click.echo(f"Wrote {_shown(str(out))}: {len(made.rows)} rows.")
     for commit, label in made.builds:

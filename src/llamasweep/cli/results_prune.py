@@ -86,7 +86,9 @@ def _age(text: str | None, keep: int | None) -> timedelta | None:
     if text is None:
         return None
     if keep is not None:
-        raise UsageError("--keep and --older-than say two things about the same runs")
+        raise UsageError(
+            "--keep and --older-than say two things about the same runs", hint="give one of them"
+        )
     try:
         return timedelta(seconds=parse_seconds(text))
     except ValueError as problem:

@@ -34,5 +34,7 @@ def command(out: Path | None) -> None:
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}") from None
+        raise UsageError(
+            f"cannot write {out}: {error.strerror}", hint="Give another file with --out."
+        ) from None
     click.echo(f"Wrote {out}")

@@ -39,7 +39,8 @@ def read_named_model(name: str, *, quant: str | None = None) -> ModelFacts:
 def _refuse_quant(quant: str | None) -> None:
     if quant is not None:
         raise UsageError(
-            "--quant belongs to the name of a shape; a file has its quantisation already"
+            "--quant belongs to the name of a shape; a file has its quantisation already",
+            hint="Leave --quant out.",
         )
 
 

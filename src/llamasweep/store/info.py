@@ -11,6 +11,7 @@ from llamasweep.errors import StoreError
 from llamasweep.results.records import RunInfo
 from llamasweep.store.migrate import check_version
 
+_TABLES_READABLE = "the tables beside it can still be read: llamasweep.load_results(folder)"
 _FIELDS = {field.name for field in dataclasses.fields(RunInfo)}
 
 
@@ -28,12 +29,12 @@ def info_from_text(text: str, where: str) -> RunInfo:
         document = json.loads(text)
         version = document["schema_version"]
     except (ValueError, TypeError, KeyError) as problem:
-        raise StoreError(f"{where} is damaged: {problem}") from problem
+        raise StoreError(f"{where} is damaged: {problem}", hint=_TABLES_READABLE) from problem
     check_version(version if isinstance(version, int) else None, where)
     try:
         return RunInfo(**{key: value for key, value in document.items() if key in _FIELDS})
     except TypeError as problem:
-        raise StoreError(f"{where} is incomplete: {problem}") from problem
+        raise StoreError(f"{where} is incomplete: {problem}", hint=_TABLES_READABLE) from problem
 
 
 def _plain(value: Any) -> Any:

@@ -90,7 +90,10 @@ class RunStore:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
-            raise StoreError(f"{self.run_dir} is no run: {problem}") from problem
+            raise StoreError(
+                f"{self.run_dir} is no run: {problem}",
+                hint="`llamasweep results list` shows the runs that are there",
+            ) from problem
         return info_from_text(text, str(path))
 
     def write_group(
