@@ -174,7 +174,7 @@ class SweepKeys(_Strict):
             WithJsonSchema({"type": ["string", "number"], "examples": ["51.2 GB/s"]}),
         ]
         | None
-    ) = Field(None, description="memory bandwidth for the pencil ceiling")
+    ) = Field(None, description="memory bandwidth for the ceilings")
 
 
 def parse(text: str, file_name: str, base_loader: BaseLoader) -> sp.SweepSpec:

@@ -112,7 +112,7 @@ class SweepSpec:
     repetitions. timeout_s: per cell, None = from history or prediction. max_time_s, stop_at
     ("HH:MM", local time): None = no limit. address_space_limit_bytes: RLIMIT_AS of the engine,
     None = none. telemetry_interval_s: None = off. bandwidth_bytes_per_s: given memory bandwidth
-    for the pencil ceiling, None = not given.
+    for the ceilings, None = not given.
     """
 
     version: int = 1
