@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from llamasweep.report import figures
 from llamasweep.report.comparison import compare, median, shallowest
+from llamasweep.report.figures import THIN
 from llamasweep.report.flags import BUSY, NOISY
 from llamasweep.report.headline import BROKEN_ABOVE, allowed_words
 from llamasweep.report.names import shown
@@ -74,7 +75,7 @@ def _generation_share(rows: Sequence[Row]) -> str:
         reason = next((row.ceiling.reason for row in rows if row.ceiling.reason), None)
         return (
             f"Generation reaches {_span(pencil)} of {by_pencil} at its fastest setting; people quote "
-            f"70 to 85 %. No exact ceiling: {shown(reason or '', 200)}"
+            f"70 to 85{THIN}%. No exact ceiling: {shown(reason or '', 200)}"
         )
     text = (
         f"Generation reaches {_span(exact)} of the exact ceiling (bandwidth ÷ bytes that a token must move) "
@@ -88,7 +89,7 @@ def _generation_share(rows: Sequence[Row]) -> str:
     if min(exact) < SUSPICIOUS_BELOW:
         return text + "; so little asks whether the work was done on the device that you think"
     if pencil:
-        text += f"; of {by_pencil} it is {_span(pencil)}, where people quote 70 to 85 %"
+        text += f"; of {by_pencil} it is {_span(pencil)}, where people quote 70 to 85{THIN}%"
     return text
 
 
