@@ -79,6 +79,7 @@ def test_nothing_that_identifies_the_user_is_sent(
 
     read_remote_model(f"{server.url}/moved/m.gguf?key=mine", PATIENT)
 
+    assert len(server.requests) > 1
     for _, sent in server.requests:
         assert set(sent) <= {"Host", "User-Agent", "Accept-Encoding", "Range", "Connection"}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from llamasweep.gguf.ggml_types import GGML_TYPES
 from llamasweep.sweep.blocks import TEST
 from llamasweep.sweep.cell import Block
 from llamasweep.sweep.matrix import Restriction
@@ -49,12 +50,9 @@ FLAGS: dict[str, str] = {
 """Canonical parameter -> the flag of b11434. `load_mode` has older spellings, see `_old_load_mode`."""
 
 QUANTISED_KV_BLOCK: dict[str, int] = {
-    "q8_0": 32,
-    "q4_0": 32,
-    "q4_1": 32,
-    "q5_0": 32,
-    "q5_1": 32,
-    "iq4_nl": 32,
+    kind.name: kind.block_elements
+    for kind in GGML_TYPES
+    if kind.is_kv_cache_type and kind.is_quantized
 }
 """KV-cache types that are stored in blocks -> elements per block."""
 
