@@ -7,22 +7,23 @@ told by `layout`, what the metadata means by `facts`.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from llamasweep.cache import cache_root
 from llamasweep.errors import ModelFileError, quoted
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.gguf.layout import Layout, read_layout
 from llamasweep.gguf.shards import check_shard, check_union, facts_of, n_shards, shard_names
+
+if TYPE_CHECKING:
+    import hashlib
 
 _HASH_VERSION = 1
 _N_SAMPLES = 256
@@ -93,7 +94,7 @@ def content_hash(path: Path) -> str:
             kept = entry.read_text(encoding="ascii").strip()
             if re.fullmatch(r"[0-9a-f]{32}", kept):
                 return kept
-    digest = hashlib.blake2b(digest_size=16)
+    digest = _blake2b()
     for shard in shards:
         _hash_shard(shard, digest)
     if entry is not None:
@@ -137,6 +138,12 @@ def _read_shard(path: Path) -> Shard:
         return Shard(path=path, n_file_bytes=length, layout=read_layout(file, length))
 
 
+def _blake2b() -> hashlib.blake2b:
+    import hashlib  # noqa: PLC0415  (brings OpenSSL; reading a head needs none)
+
+    return hashlib.blake2b(digest_size=16)
+
+
 def _hash_shard(shard: Shard, digest: hashlib.blake2b) -> None:
     digest.update(f"{_HASH_VERSION}:{shard.n_file_bytes}:{shard.layout.data_start}\n".encode())
     with _named(shard.path), _opened(shard.path) as (file, _):
@@ -173,12 +180,16 @@ def _cache_entry(shards: list[Shard]) -> Path | None:
         if about.st_ino == 0 or time.time() - about.st_mtime < _SETTLED_AFTER_S:
             return None
         identity.append(f"{about.st_dev}:{about.st_ino}:{about.st_size}:{about.st_mtime_ns}")
-    name = hashlib.blake2b("\n".join(identity).encode(), digest_size=16).hexdigest()
+    digest = _blake2b()
+    digest.update("\n".join(identity).encode())
+    name = digest.hexdigest()
     return cache_root() / "model_hashes" / name
 
 
 def _keep(entry: Path, text: str) -> None:
     """Write the entry whole or not at all; a cache that cannot be written is no error."""
+    import tempfile  # noqa: PLC0415  (brings a dozen modules; reading a head needs none)
+
     with contextlib.suppress(OSError):
         entry.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=entry.parent)

@@ -174,9 +174,9 @@ class Window:
                 self._fill(8, what)
             buffer, at, n_passed = self._buffer, self._at, 0
             try:
-                for _ in range(count):
+                for n_passed in range(count):  # noqa: B007  (what it is when a length leads out)
                     at += 8 + unpack(buffer, at)[0]
-                    n_passed += 1
+                n_passed = count
             except (struct.error, OverflowError):
                 pass  # the window ends here, or a length points far outside: `skip` decides
             count -= n_passed

@@ -5,7 +5,6 @@ A shape is planned, never written. What is not a model is refused with the reaso
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 
 from llamasweep.errors import ModelFileError, UsageError, quoted
@@ -58,6 +57,8 @@ def _planned(name: str, quant: str) -> ModelFacts:
 
     known = {shape.casefold(): shape for shape in shapes.shape_names()}
     if name.casefold() not in known:
+        import difflib  # noqa: PLC0415  (only a name that is not known needs it)
+
         near = difflib.get_close_matches(name[:200].casefold(), known, n=1)
         raise ModelFileError(
             f"{quoted(name)} is neither a file nor the name of a known shape",
