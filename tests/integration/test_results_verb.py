@@ -178,6 +178,25 @@ def test_prune_keeps_the_newest_and_never_follows_a_link(root: Path, tmp_path: P
     )
 
 
+def test_prune_leaves_folders_of_other_programs_alone_whatever_their_files_are_called(
+    root: Path,
+) -> None:
+    damaged, new = _run(root, "quick", age_days=40), _run(root, "quick")
+    (damaged.run_dir / "run.json").write_text("{")
+    for name, text in (("theirs", '{"loss": 0.1}'), ("also", '{"schema_version": 1}')):
+        (root / name).mkdir()
+        (root / name / "run.json").write_text(text)
+    (root / "20250101-trial").mkdir()
+    (root / "20250101-trial" / "samples.parquet").write_bytes(b"PAR1")
+
+    result = _call("prune", "--keep", "1", "--yes", "--results", root)
+
+    assert result.exit_code == 0, result.exception
+    assert sorted(p.name for p in root.iterdir()) == sorted(
+        [new.run_dir.name, "theirs", "also", "20250101-trial"]
+    )
+
+
 def test_prune_of_models_stays_in_the_cache(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 RESULTS_VARIABLE = "LLAMASWEEP_RESULTS"
 _SLUG_LENGTH = 40
+_RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9-]{1,40}-[0-9a-f]{6}")
 _MOST_NAMED = 5
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -50,6 +51,11 @@ class RunEntry:
     @property
     def run_id(self) -> str:
         return self.path.name
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether llamasweep certainly wrote it: other programs call their files run.json too."""
+        return self.info is not None or _RUN_ID.fullmatch(self.run_id) is not None
 
     @property
     def started_at(self) -> datetime | None:
@@ -83,7 +89,7 @@ def list_runs(root: Path) -> list[RunEntry]:
     """Every run under the folder, newest first; one with a damaged run.json is listed with its problem."""
     if not root.is_dir():
         return []
-    entries = [_entry(path) for path in root.iterdir() if is_run(path)]
+    entries = [run_entry(path) for path in root.iterdir() if is_run(path)]
     return sorted(entries, key=lambda e: (e.started_at or _LONG_AGO, e.run_id), reverse=True)
 
 
@@ -169,7 +175,8 @@ def _run_dirs(path: Path) -> list[Path]:
     return run_dirs
 
 
-def _entry(path: Path) -> RunEntry:
+def run_entry(path: Path) -> RunEntry:
+    """A folder that holds a run, with its problem where run.json cannot be used."""
     try:
         return RunEntry(path=path, info=RunStore(path).read_info())
     except StoreError as problem:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from llamasweep.errors import StoreError
 from llamasweep.store.files import store_error
-from llamasweep.store.locate import RunEntry, is_run
+from llamasweep.store.locate import RunEntry, is_run, run_entry
 
 
 def runs_to_prune(
@@ -21,9 +21,9 @@ def runs_to_prune(
 ) -> list[RunEntry]:
     """Runs (newest first, as listed) beyond the newest `keep`, or started before `now - older_than`.
 
-    A run whose start nobody knows is never old. Links are left alone.
+    A run whose start nobody knows is never old. Links, and folders that another program may have written, are left alone.
     """
-    own = [e for e in entries if not e.path.is_symlink()]
+    own = [e for e in entries if e.is_ours and not e.path.is_symlink()]
     if keep is not None:
         return own[keep:]
     if older_than is None:
@@ -49,7 +49,7 @@ def remove_run(run_dir: Path, root: Path) -> None:
     Raises StoreError for anything that is not a run right inside `root`.
     """
     is_inside = run_dir.parent.resolve() == root.resolve() and not run_dir.is_symlink()
-    if not is_inside or not is_run(run_dir):
+    if not is_inside or not is_run(run_dir) or not run_entry(run_dir).is_ours:
         raise StoreError(f"{run_dir} is no run of {root} and was left alone")
     going = run_dir.with_name(f".{run_dir.name}.gone")
     try:
