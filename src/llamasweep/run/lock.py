@@ -23,6 +23,7 @@ from llamasweep.run.process import end_orphan
 
 _PATIENCE_S = 0.5
 _LOOK_EVERY_S = 0.02
+_MOST_CHARS = 10_000
 
 
 def lock_path() -> Path:
@@ -52,7 +53,11 @@ class SweepLock:
         orphan = _engine_of(_read(self._file))
         if orphan is not None:
             self.orphan_ended = end_orphan(*orphan)
-        self._write(engine=None)
+        try:
+            self._write(engine=None)
+        except OSError as problem:
+            self._drop()
+            raise self._refused(problem) from problem
         return self
 
     def _opened(self) -> IO[str]:
@@ -60,19 +65,29 @@ class SweepLock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             return self._path.open("a+", encoding="utf-8", errors="replace")
         except OSError as problem:
-            raise StoreError(
-                f"cannot write the lock {self._path}: {problem.strerror}",
-                hint="LLAMASWEEP_CACHE names another folder for what llamasweep keeps.",
-            ) from problem
+            raise self._refused(problem) from problem
+
+    def _refused(self, problem: OSError) -> StoreError:
+        return StoreError(
+            f"cannot write the lock {self._path}: {problem.strerror}",
+            hint="LLAMASWEEP_CACHE names another folder for what llamasweep keeps.",
+        )
 
     def name_run(self, run_id: str) -> None:
         """From now on the lock names this run."""
         self._run_id = run_id
-        self._write(engine=None)
+        self._write_if_possible(engine=None)
 
     def name_engine(self, pid: int | None, started_at_s: float | None) -> None:
         """Write down which engine runs now; None when there is none."""
-        self._write(engine=None if pid is None else {"pid": pid, "started_at_s": started_at_s})
+        self._write_if_possible(
+            engine=None if pid is None else {"pid": pid, "started_at_s": started_at_s}
+        )
+
+    def _write_if_possible(self, *, engine: dict[str, Any] | None) -> None:
+        """The lock holds without its text, and a full disk for the cache is no reason to stop measuring."""
+        with contextlib.suppress(OSError):
+            self._write(engine=engine)
 
     def _write(self, *, engine: dict[str, Any] | None) -> None:
         assert self._file is not None  # noqa: S101
@@ -87,12 +102,18 @@ class SweepLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.seek(0)
-                self._file.truncate()
+        self._drop()
+
+    def _drop(self) -> None:
+        """Wipe out the text and let the lock go; closing tries once more what a full disk refused."""
+        if self._file is None:
+            return
+        with contextlib.suppress(OSError):
+            self._file.seek(0)
+            self._file.truncate()
+        with contextlib.suppress(OSError):
             self._file.close()
-            self._file = None
+        self._file = None
 
 
 def current_run(path: Path | None = None) -> str | None:
@@ -132,7 +153,7 @@ def _engine_of(content: dict[str, Any]) -> tuple[int, float] | None:
 def _read(file: IO[str]) -> dict[str, Any]:
     try:
         file.seek(0)
-        content = json.load(file)
+        content = json.loads(file.read(_MOST_CHARS))
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

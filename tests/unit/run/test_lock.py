@@ -174,3 +174,18 @@ def test_a_lock_without_a_name_tells_no_run(path: Path) -> None:
     with SweepLock("mine", path=path):
         path.write_text('{"run_id": 3}')
         assert current_run(path) is None
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
+def test_a_full_disk_is_said_before_the_sweep_and_borne_during_it(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.symlink_to("/dev/full")
+    with pytest.raises(StoreError, match="cannot write the lock"), SweepLock("quick", path=path):
+        pass
+    path.unlink()
+    with SweepLock("quick", path=path) as lock, Path("/dev/full").open("w") as full:
+        lock._file, kept = full, lock._file
+        lock.name_engine(4711, 12.5)
+        lock.name_engine(None, None)
+        lock._file = kept
+    assert path.read_text() == ""
