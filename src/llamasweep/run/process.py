@@ -26,6 +26,9 @@ import psutil
 _LAUNCHER = Path(__file__).with_name("launch.py")
 _READ_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 20
+MAX_WAITING_LINES = 50_000
+"""So many lines may wait to be looked at; then the engine waits, as with any pipe that is full."""
+_LOOK_AGAIN_S = 0.01
 TERM_WAIT_S = 3.0
 KILL_WAIT_S = 10.0
 _PR_SET_CHILD_SUBREAPER = 36
@@ -96,6 +99,7 @@ class EngineProcess:
         guard: bool | None = None,
     ) -> None:
         self.inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._is_ending = threading.Event()
         self._ours_before = _family(os.getpid())
         self.start_ns = time.time_ns()
         guarded = not sys.platform.startswith("linux") if guard is None else guard
@@ -129,6 +133,10 @@ class EngineProcess:
         rest = b""
         skipping = False
         while chunk := os.read(pipe.fileno(), _READ_BYTES):
+            while self.inbox.qsize() > MAX_WAITING_LINES and not self._is_ending.is_set():
+                self._is_ending.wait(_LOOK_AGAIN_S)
+            if self.inbox.qsize() > MAX_WAITING_LINES:
+                continue  # it is being ended, and nobody waits for more of this
             now_ns = time.time_ns()
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
@@ -154,6 +162,7 @@ class EngineProcess:
 
     def stop(self, *, at_once: bool = False) -> Ending:
         """End the whole process tree: politely, then hard. Safe to call on one that has ended."""
+        self._is_ending.set()
         family = _family(self.pid)
         if not at_once and self._child.poll() is None:
             self._signal_all(family, signal.SIGTERM)
@@ -188,6 +197,7 @@ class EngineProcess:
 
     def close(self) -> None:
         """Wait for the readers and close the pipes."""
+        self._is_ending.set()
         for reader in self._readers:
             reader.join(TERM_WAIT_S)
         for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
