@@ -32,6 +32,7 @@ from llamasweep.sweep.subjects import ModelSource
 __all__ = ["Restriction", "build_exclusions", "decompose", "expand", "split"]
 
 MAX_BLOCKS = 20_000
+MAX_CELLS = 1_000_000
 
 Words = Mapping[str, int]
 """What `physical` and its like mean on this machine."""
@@ -47,6 +48,7 @@ def expand(
     """Every cell of the sweep, as disjoint blocks, model by model in the order given.
 
     words: see `Words`; one that the sweep uses and the machine does not know raises SweepFileError.
+    Raises UsageError for a sweep of more than `MAX_CELLS`, which nobody lives to see the end of.
     quant_of: quantisation that the file of a model tells, for `quant:` in include and exclude; the
     one asked for where a model is not in it. Excludes that name a build are left to
     `plan.make_plan`.
@@ -61,6 +63,12 @@ def expand(
         for one in _single_valued(include, matrix.own_axes):
             blocks, extra = matrix.with_included(blocks, one, index)
             extras += without(extra, [*blocks, *extras])
+    n_cells = sum(block.n_cells for block in (*blocks, *extras))
+    if n_cells > MAX_CELLS:
+        raise UsageError(
+            f"the sweep has {n_cells:,} cells; {MAX_CELLS:,} are the most",
+            hint="Give the axes fewer values, or split the sweep.",
+        )
     place = {model: i for i, model in enumerate(models)}
     return sorted([*blocks, *extras], key=lambda block: place[block.model])
 

@@ -155,3 +155,11 @@ def test_excludes_that_cut_without_end_are_refused(monkeypatch: pytest.MonkeyPat
         cells(
             "matrix: {threads: 1-4, depth: 1-4}\nexclude: [{threads: 1, depth: 1}, {threads: 2, depth: 3}]"
         )
+
+
+def test_a_sweep_that_nobody_lives_to_see_the_end_of_is_refused() -> None:
+    text = "matrix: {depth: 0-9999, threads: 1-9999, n_batch: 1-9999, poll: 0-99}\n"
+    with pytest.raises(UsageError, match="has 199,960,002,000,000 cells"):
+        expand(sweep(text), MODELS[:1], {})
+    with pytest.raises(UsageError, match="cells; 1,000,000 are the most"):
+        expand(sweep("include: [{depth: 0-999, threads: 1-999}]\n"), MODELS[:1], {})
