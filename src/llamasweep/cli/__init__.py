@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from llamasweep.cli.terminal import printable_lines
-from llamasweep.errors import EXIT_INTERRUPTED, LlamasweepError
+from llamasweep.cli.terminal import printable, printable_lines
+from llamasweep.errors import EXIT_INTERRUPTED, EXIT_STORE, LlamasweepError
 
+_SHOWN_NAME_CHARS = 200
 VERBS: dict[str, tuple[str, str]] = {
     "doctor": ("llamasweep.cli.doctor", "What is on this machine, and what is missing."),
     "plan": ("llamasweep.cli.plan", "What a sweep would measure, and how long it would take."),
@@ -76,8 +77,19 @@ def main() -> None:
     except click.ClickException as problem:
         problem.show()
         sys.exit(problem.exit_code)
+    except OSError as problem:
+        click.echo(f"llamasweep: {_system_words(problem)}", err=True)
+        sys.exit(EXIT_STORE)
     except LlamasweepError as problem:
         click.echo(f"llamasweep: {printable_lines(problem.message)}", err=True)
         if problem.hint:
             click.echo(f"  {printable_lines(problem.hint)}", err=True)
         sys.exit(problem.exit_code)
+
+
+def _system_words(problem: OSError) -> str:
+    """What the system refused, where no room had better words for it."""
+    why = problem.strerror or str(problem) or type(problem).__name__
+    if problem.filename is None:
+        return f"the system refuses: {why}"
+    return f"{printable(problem.filename)[:_SHOWN_NAME_CHARS]}: {why}"

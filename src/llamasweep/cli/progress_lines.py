@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from llamasweep.cli.terminal import printable
+from llamasweep.cli.terminal import SteadyStream, printable
 from llamasweep.results.records import Attempt, Reading
 from llamasweep.units import format_seconds, format_tps
 
@@ -67,7 +67,7 @@ class PlainProgress:
     """Writes to `stream`, stderr by default, so that --json on stdout stays clean."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+        self._stream = SteadyStream(stream or sys.stderr)
         self._last_wait: str | None = None
 
     def _say(self, text: str) -> None:

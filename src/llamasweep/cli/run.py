@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
@@ -115,8 +115,9 @@ def _run_watched(
     from rich.console import Console
 
     from llamasweep.cli.progress_lines import PlainProgress
+    from llamasweep.cli.terminal import SteadyStream
 
-    console = Console(stderr=True)
+    console = Console(file=cast("TextIO", SteadyStream(sys.stderr)))
     if is_plain or not console.is_terminal:
         progress = PlainProgress()
         return run_sweep(spec, options, progress, _synth_teller(progress))  # type: ignore[no-any-return]

@@ -17,7 +17,9 @@ _SHARED_OPTIONS = (
     click.option("--results", metavar="DIR", help=_RESULTS_HELP),
     click.option("--build", "builds", multiple=True, metavar="NAME", help=_BUILD_HELP),
     click.option("--only", multiple=True, metavar="KEY=VALUE", help=_ONLY_HELP),
-    click.option("--seed", type=int, help="Seed of the order of interleaved rounds."),
+    click.option(
+        "--seed", type=click.IntRange(min=0), help="Seed of the order of interleaved rounds."
+    ),
 )
 
 

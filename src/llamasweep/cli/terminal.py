@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
 
 
 def printable(text: object) -> str:
@@ -21,3 +23,32 @@ def table_lines(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> Itera
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
     for row in cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+class SteadyStream:
+    """A stream for progress: once the reader is gone or the terminal closed it says nothing more, and the run goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_broken = False
+
+    def write(self, text: str) -> int:
+        with self._steady():
+            if not self._is_broken:
+                self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._steady():
+            if not self._is_broken:
+                self._stream.flush()
+
+    @contextlib.contextmanager
+    def _steady(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError):  # ValueError: it was closed on this side
+            self._is_broken = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

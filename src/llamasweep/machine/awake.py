@@ -56,11 +56,12 @@ def keep_awake(
 
 def _holder(system: str, reason: str) -> list[str] | None:
     if system == "Linux":
+        plain = reason.encode("ascii", "backslashreplace").decode()  # the locale may know no more
         return [
             "systemd-inhibit",
             "--what=idle:sleep",
             "--who=llamasweep",
-            f"--why={reason}",
+            f"--why={plain}",
             "--mode=block",
         ]
     if system == "Darwin":
