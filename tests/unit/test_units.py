@@ -7,7 +7,10 @@ import pytest
 from llamasweep.units import (
     format_bytes,
     format_bytes_per_s,
+    format_decimal_bytes,
+    format_flop,
     format_flop_per_s,
+    format_gb_per_s,
     format_seconds,
     format_tps,
     parse_bytes,
@@ -102,3 +105,12 @@ def test_values_are_shown_with_digits_that_mean_something() -> None:
         "2 d 3 h",
     ]
     assert [format_tps(v) for v in (8.123, 42.34, 1183.2)] == ["8.12 t/s", "42.3 t/s", "1183 t/s"]
+
+
+def test_bytes_beside_a_bandwidth_are_decimal_like_it() -> None:
+    assert format_bytes(2**30) == "1.00 GiB"
+    assert format_decimal_bytes(2**30) == "1.07 GB"
+    assert format_decimal_bytes(0) == "0 B"
+    assert format_flop(8.04e9) == "8.04 GFLOP"
+    assert format_gb_per_s(89.6e9) == "89.6 GB/s"
+    assert format_gb_per_s(1008e9) == "1,008 GB/s"
