@@ -239,7 +239,8 @@ def _ceiling(attempt: Attempt, column: str) -> Measured:
         return Measured(value=float(value))
     reason = attempt.reasons.get(column)
     if reason is None and attempt.ceiling_bandwidth_bytes_per_s is None:
-        reason = "the memory bandwidth is not known"
+        is_old = attempt.pencil_ceiling_tps is not None
+        reason = "the run kept none" if is_old else "the memory bandwidth is not known"
     return Measured(value=None, reason=reason or NO_REASON)
 
 

@@ -206,6 +206,7 @@ def test_prompts_alone_are_a_page() -> None:
 def test_generation_without_a_known_bandwidth_says_why_there_is_no_ceiling() -> None:
     html = render_report([run_of([measured(1, [18.0, 18.1], model_size_bytes=None)])])
     assert "No exact ceiling of generation: <bdi>the memory bandwidth is not known</bdi>" in html
+    assert "A track ends at the exact ceiling" not in html
 
 
 def test_an_empty_run_is_still_a_page() -> None:

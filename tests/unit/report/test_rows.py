@@ -89,6 +89,14 @@ def test_every_missing_ceiling_says_why() -> None:
         assert reasons == ["the memory bandwidth is not known", NO_PEAK, NO_REASON]
 
 
+def test_a_pencil_ceiling_alone_of_an_older_run_is_told_as_such() -> None:
+    row, samples = measured(1, [10.0])
+    old = replace(row, ceiling_tps=None, ceiling_bandwidth_bytes_per_s=None)
+    (one,) = rows_of([run_of([(old, samples)])])
+    assert one.ceiling.reason == one.fraction.reason == "the run kept none"
+    assert one.pencil_fraction.value is not None
+
+
 def test_failed_rows_have_no_rates() -> None:
     assert all(row.rates is None for row in rows_of([run_of(failed_parts())]))
 
