@@ -18,6 +18,7 @@ from llamasweep.engines.llama_bench_output import LogReader, RowReader
 from llamasweep.results.measured_rows import BUSY_FROM
 from llamasweep.results.rates import MAD_TO_SIGMA, leading_discards, summarise_rates
 from llamasweep.results.records import Attempt, Phase, Sample, TelemetryFigures
+from llamasweep.results.repetition_checks import FIRST_SLOW, WIDE
 from llamasweep.results.summary import fold
 from llamasweep.results.timeline import Timeline, make_timeline
 from llamasweep.run import phases as phase_cut
@@ -29,8 +30,6 @@ from llamasweep.sweep.cell import Cell, Test
 from llamasweep.sweep.subjects import ModelSource
 
 _TAIL_CHARS = 4000
-_WIDE_SPREAD_FRACTION = 0.05
-_FIRST_SLOW_FRACTION = 0.10
 _MAX_TPS = 1e18
 _DEPTH_FRACTION = 0.05
 """More time than this spent on the depth between repetitions, and energy per token says little of the tokens."""
@@ -255,9 +254,9 @@ def _rate_flags(rates: Sequence[float], kept: Sequence[float]) -> list[str]:
     flags = []
     summary = summarise_rates(kept)
     if summary.mad_tps is not None and summary.median_tps and len(kept) >= 3:
-        if MAD_TO_SIGMA * summary.mad_tps > _WIDE_SPREAD_FRACTION * summary.median_tps:
+        if MAD_TO_SIGMA * summary.mad_tps > WIDE * summary.median_tps:
             flags.append("wide_spread")
-        if len(rates) == len(kept) and rates[0] < (1 - _FIRST_SLOW_FRACTION) * summary.median_tps:
+        if len(rates) == len(kept) and rates[0] < (1 - FIRST_SLOW) * summary.median_tps:
             flags.append("first_sample_slow")
     return flags
 

@@ -12,11 +12,10 @@ from llamasweep.ceilings.assumptions import Bandwidth, Basis
 from llamasweep.ceilings.cell import cell_ceiling
 from llamasweep.engines.llama_bench_flags import flash_attn_takes_words
 from llamasweep.gguf.facts import ModelFacts
+from llamasweep.results.ceiling_checks import BROKEN_ABOVE, SUSPICIOUS_BELOW
 from llamasweep.sweep.cell import Cell, TestKind
 from llamasweep.sweep.subjects import Build
 
-BROKEN_ABOVE = 1.02
-SUSPICIOUS_BELOW = 0.15
 NO_BANDWIDTH = (
     "the bandwidth of the memory that holds the weights is not known; give `bandwidth` in the sweep"
 )
