@@ -41,7 +41,9 @@ def test_a_real_build_is_probed_whole(number: str) -> None:
 @pytest.mark.needs_llama
 @pytest.mark.parametrize("number", BUILDS)
 def test_a_real_build_runs_a_quantised_model_and_tells_its_number(number: str) -> None:
-    rows = bench_rows(number, cached_model("tiny-llama", "Q4_0"), *["-p", "64", "-n", "4", "-r", "1"])
+    rows = bench_rows(
+        number, cached_model("tiny-llama", "Q4_0"), *["-p", "64", "-n", "4", "-r", "1"]
+    )
     assert [row["build_number"] for row in rows] == [int(number)] * 2
     assert [row["build_commit"] for row in rows] == ["sdist"] * 2
 
