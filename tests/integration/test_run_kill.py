@@ -123,9 +123,13 @@ def test_a_second_run_is_refused_while_one_measures(
 ) -> None:
     log = tmp_path / "order.log"
     program = fake_build(order_log=log)
-    sweep = _sweep(desk, tmp_path, program)
+    model = write_model(tmp_path / "m.gguf", {"faults": [{"when": {"n_gen": 8}, "do": "hang"}]})
+    sweep = desk.write_sweep(
+        f"version: 1\nmodels: [{{path: {model}}}]\nbuilds: [{program}]\ntests: [pp16, tg8]\n"
+        "repetitions: 1\nbandwidth: 10 GB/s\n"
+    )
     process = desk.start("run", "--plain", "--no-report", "--", str(sweep))
-    _wait_for_events(log, 4, process)
+    _wait_for_events(log, 3, process)
 
     second = desk.run(sweep)
     status = desk.call("status")

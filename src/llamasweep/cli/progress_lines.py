@@ -48,15 +48,9 @@ def outcome_words(attempt: Attempt) -> str:
         spread = (
             f" ± {attempt.mad_tps / attempt.median_tps:.1%}" if attempt.mad_tps is not None else ""
         )
-        doubts = f"  [{', '.join(attempt.flags)}]" if has_doubts(attempt) else ""
-        return format_tps(attempt.median_tps) + spread + doubts
+        return format_tps(attempt.median_tps) + spread
     reason = short(attempt.error_message or "no reason given", _MESSAGE_CHARS)
     return f"{attempt.status.replace('_', ' ')}: {reason}"
-
-
-def has_doubts(attempt: Attempt) -> bool:
-    """Whether a flag is worth a word while the run goes on; that batches are clamped is not."""
-    return any(flag != "clamped" for flag in attempt.flags)
 
 
 def _number(standing: Standing) -> str:
@@ -101,7 +95,7 @@ class PlainProgress:
         )
 
     def cell_ended(self, attempt: Attempt, standing: Standing) -> None:
-        if attempt.status != "ok" or has_doubts(attempt):
+        if attempt.status != "ok":
             self._say(f"   {_number(standing)} {cell_words(attempt)}: {outcome_words(attempt)}")
 
     def waiting(self, reason: str, seconds: float) -> None:

@@ -196,9 +196,18 @@ def _tell(summary: RunSummary, report: Path | None, sweep: str, *, is_json: bool
         click.echo("Everything was measured already; --fresh measures again.")
     if summary.n_failed:
         click.echo("Try the failed cells again with --retry-failed.")
+    _tell_findings(summary)
     click.echo(f"Parquet: {summary.run_dir / 'cells.parquet'}")
     if report is not None:
         click.echo(f"Report:  {report}")
+
+
+def _tell_findings(summary: RunSummary) -> None:
+    from llamasweep.cli.findings_lines import findings_lines
+    from llamasweep.store.locate import load_run
+
+    for line in findings_lines(load_run(summary.run_dir)):
+        click.echo(f"- {line}")
 
 
 def _as_json(summary: RunSummary, report: Path | None) -> dict[str, Any]:
