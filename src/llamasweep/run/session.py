@@ -84,13 +84,13 @@ def open_session(
 
     first_info: fields of RunInfo for a new run, compared with those of a resumed one. Raises StoreError.
     """
-    newest = None if fresh else _newest_run(root, sweep_name)
+    newest, notes = (None, []) if fresh else _newest_run(root, sweep_name)
     if newest is None:
-        return _new_session(root, sweep_name, first_info), []
+        return _new_session(root, sweep_name, first_info), notes
     store = RunStore.open(newest)
     info = store.read_info()
     session = Session(store=store, info=info, is_resumed=True)
-    notes = _changes(info, first_info)
+    notes += _changes(info, first_info)
     session.n_groups_logged = _last_log_number({*log_ids(store.logs_dir), *store.part_ids()})
     session.learn(store.attempts())
     notes += _complete_from_logs(session)
@@ -107,11 +107,21 @@ def _last_log_number(ids: Iterable[str]) -> int:
     return max((int(number[0]) for number in numbers if number), default=0)
 
 
-def _newest_run(root: Path, sweep_name: str) -> Path | None:
+def _newest_run(root: Path, sweep_name: str) -> tuple[Path | None, list[str]]:
+    """The run to continue, and what is said of newer ones whose run.json cannot be used."""
+    notes = []
+    name_part = _name_part(new_run_id(sweep_name, datetime.now(tz=UTC)))
     for entry in list_runs(root):  # newest first
         if entry.info is not None and entry.info.sweep_name == sweep_name:
-            return entry.path
-    return None
+            return entry.path, notes
+        if entry.info is None and entry.is_ours and _name_part(entry.run_id) == name_part:
+            notes.append(f"the run {entry.run_id} is not continued: {entry.problem}")
+    return None, notes
+
+
+def _name_part(run_id: str) -> str:
+    """What a run's id says of the sweep's name: without the time before it and the digits behind it."""
+    return run_id.partition("-")[2].rpartition("-")[0]
 
 
 def _new_session(root: Path, sweep_name: str, first_info: Mapping[str, Any]) -> Session:
@@ -167,7 +177,7 @@ def _changes(info: RunInfo, now: Mapping[str, Any]) -> list[str]:
             "the sweep file has changed since this run began; cells that it still names are kept"
         )
     for what, key in (("build", "builds"), ("model", "models")):
-        before = {item["label"]: item.get("content_hash") for item in getattr(info, key)}
+        before = {item.get("label"): item.get("content_hash") for item in getattr(info, key)}
         for item in now[key]:
             if item["label"] in before and before[item["label"]] != item.get("content_hash"):
                 notes.append(

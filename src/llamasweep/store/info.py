@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from llamasweep.errors import StoreError
@@ -13,6 +14,12 @@ from llamasweep.store.migrate import check_version
 
 _TABLES_READABLE = "the tables beside it can still be read: llamasweep.load_results(folder)"
 _FIELDS = {field.name for field in dataclasses.fields(RunInfo)}
+_KINDS: dict[str, type] = {
+    "run_id": str, "sweep_name": str, "started_at": str, "sweep_resolved": dict, "machine": dict, "versions": dict,
+    "builds": list, "models": list, "groups": list, "notes": list, "n_cells_planned": int, "seed": int,
+}  # fmt: skip
+_ITEM_KINDS: dict[str, type] = {"builds": dict, "models": dict, "groups": dict, "notes": str}
+"""What readers rely on: a run.json that was damaged by a disk or a hand is refused at once, in words."""
 
 
 def info_text(info: RunInfo) -> str:
@@ -31,10 +38,25 @@ def info_from_text(text: str, where: str) -> RunInfo:
     except (ValueError, TypeError, KeyError) as problem:
         raise StoreError(f"{where} is damaged: {problem}", hint=_TABLES_READABLE) from problem
     check_version(version if isinstance(version, int) else None, where)
+    if wrong := _of_wrong_kind(document):
+        raise StoreError(f"{where} is damaged: {', '.join(wrong)} cannot be so")
     try:
         return RunInfo(**{key: value for key, value in document.items() if key in _FIELDS})
     except TypeError as problem:
         raise StoreError(f"{where} is incomplete: {problem}", hint=_TABLES_READABLE) from problem
+
+
+def _of_wrong_kind(document: Mapping[str, Any]) -> list[str]:
+    """Fields that hold something else than they must; one that is missing is told elsewhere."""
+    wrong = []
+    for name, kind in _KINDS.items():
+        value = document.get(name, kind())
+        item_kind = _ITEM_KINDS.get(name, object)
+        if not isinstance(value, kind) or (
+            isinstance(value, list) and not all(isinstance(item, item_kind) for item in value)
+        ):
+            wrong.append(name)
+    return wrong
 
 
 def _plain(value: Any) -> Any:

@@ -77,6 +77,21 @@ def test_a_damaged_run_is_not_taken_up(tmp_path: Path) -> None:
     assert not second.is_resumed
 
 
+def test_a_damaged_run_that_is_passed_over_is_named(tmp_path: Path) -> None:
+    readable, _ = opened(tmp_path)
+    (tmp_path / "20991231T235959Z-quick-0a1b2c").mkdir()
+    (tmp_path / "20991231T235959Z-quick-0a1b2c" / "run.json").write_text('{"schema_version": 99}')
+    (tmp_path / "20991231T235959Z-other-0a1b2c").mkdir()
+    (tmp_path / "20991231T235959Z-other-0a1b2c" / "run.json").write_text("{")
+
+    session, notes = opened(tmp_path)
+
+    assert session.info.run_id == readable.info.run_id
+    assert len(notes) == 1
+    assert "20991231T235959Z-quick-0a1b2c is not continued" in notes[0]
+    assert "schema version 99" in notes[0]
+
+
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot write results"):

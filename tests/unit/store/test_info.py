@@ -1,0 +1,29 @@
+"""run.json from outside: what readers rely on is there in its kind, or the file is refused in words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.store.records import run_info
+
+from llamasweep.errors import StoreError
+from llamasweep.store.info import info_from_text, info_text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("machine", None), ("machine", []), ("builds", 5), ("models", [1]), ("groups", None), ("notes", "x"),
+     ("notes", [1]), ("sweep_resolved", []), ("started_at", 5), ("run_id", None), ("n_cells_planned", "8"),
+     ("versions", None)],
+)  # fmt: skip
+def test_a_field_of_the_wrong_kind_is_refused_by_name(name: str, value: Any) -> None:
+    document = json.loads(info_text(run_info()))
+    document[name] = value
+    with pytest.raises(StoreError, match=rf"run.json is damaged: {name} cannot be so"):
+        info_from_text(json.dumps(document), "run.json")
+
+
+def test_what_was_written_is_read_back() -> None:
+    assert info_from_text(info_text(run_info()), "run.json") == run_info()
