@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import signal
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -68,7 +71,8 @@ def app() -> None:
 def main() -> None:
     """Run the command line; the single place where the process ends."""
     try:
-        app.main(standalone_mode=False)
+        with _polite_signals():
+            app.main(standalone_mode=False)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.Abort:
@@ -85,6 +89,21 @@ def main() -> None:
         if problem.hint:
             click.echo(f"  {printable_lines(problem.hint)}", err=True)
         sys.exit(problem.exit_code)
+
+
+@contextlib.contextmanager
+def _polite_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end every verb as Ctrl-C does, so that what is half written is cleared away; a run refines this."""
+    before = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            before[number] = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _system_words(problem: OSError) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 from llamasweep.cli import main
-from llamasweep.errors import EXIT_STORE
+from llamasweep.errors import EXIT_INTERRUPTED, EXIT_STORE
 
 
 @pytest.mark.parametrize("words", [["status"], ["report"], ["results", "show"]])
@@ -27,3 +28,27 @@ def test_a_name_too_long_for_the_system_is_no_traceback(
     assert told.startswith("llamasweep: a\\x1ba")
     assert told.endswith(": File name too long\n")
     assert len(told) < 300
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_ends_any_verb_as_ctrl_c_does_and_clears_up(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number = getattr(signal, name)
+    before = signal.getsignal(number)
+    cleared: list[str] = []
+
+    def work(**_: object) -> None:
+        try:
+            signal.raise_signal(number)
+        finally:
+            cleared.append("up")
+
+    monkeypatch.setattr("llamasweep.cli.schema.command.callback", work)
+    monkeypatch.setattr(sys, "argv", ["llamasweep", "schema"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == EXIT_INTERRUPTED
+    assert "Stopped." in capsys.readouterr().err
+    assert cleared == ["up"]
+    assert signal.getsignal(number) is before
