@@ -109,7 +109,7 @@ def _last_log_number(ids: Iterable[str]) -> int:
 
 def _newest_run(root: Path, sweep_name: str) -> tuple[Path | None, list[str]]:
     """The run to continue, and what is said of newer ones whose run.json cannot be used."""
-    notes = []
+    notes: list[str] = []
     name_part = _name_part(new_run_id(sweep_name, datetime.now(tz=UTC)))
     for entry in list_runs(root):  # newest first
         if entry.info is not None and entry.info.sweep_name == sweep_name:
