@@ -1,8 +1,8 @@
 """Wall time of a sweep of 24 cells against bare processes.
 
-Three ways to measure the same cells: `llamasweep run`, with its report timed apart; the plan's own argv lists, bare, one after another
-(aim: llamasweep takes at most 1.03 times as long); and one bare llama-bench process per cell, as a shell loop would do
-(aim: clearly slower).
+Three ways to measure the same cells: `llamasweep run`, with its report timed apart; the plan's own argv lists, bare,
+one after another (aim: llamasweep takes at most 1.03 times as long); and one bare llama-bench process per cell, as a
+shell loop would do (aim: clearly slower).
 Repetitions are chosen so that the sweep takes two minutes or more.
 """
 
