@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -192,3 +193,38 @@ def test_a_model_that_kills_its_engine_while_it_loads_is_given_up_after_a_few_ti
     assert len(starts) == 3
     assert len(desk.rows()) == 8
     assert {r.status for r in desk.rows()} == {"failed"}
+
+
+@pytest.mark.parametrize("what", ["build", "model"])
+def test_a_file_replaced_in_the_middle_of_a_run_is_not_measured_under_the_old_name(
+    what: str, desk: Desk, tmp_path: Path, fake_build: Callable[..., Path]
+) -> None:
+    program, model = fake_build(), write_model(tmp_path / "m.gguf")
+    engine, marker = tmp_path / "outer" / "llama-bench", tmp_path / "replaced"
+    engine.parent.mkdir()
+    engine.write_text(
+        f"""#!{sys.executable} -SE
+import os, sys
+if "-m" in sys.argv and not os.path.exists({str(marker)!r}):
+    for path in ({str(marker)!r}, {str(engine if what == "build" else model)!r}):
+        with open(path, "a") as file:
+            file.write("\\n")
+os.execv({str(program)!r}, [{str(program)!r}, *sys.argv[1:]])
+"""
+    )
+    engine.chmod(0o755)
+    sweep = desk.write_sweep(
+        f"bandwidth: 10 GB/s\nmodels: [{{path: {model}}}]\nbuilds: [{engine}]\n"
+        "tests: [tg8]\nmatrix: {depth: [0, 32]}\nrepetitions: 1\n"
+    )
+
+    ended = desk.run(sweep)
+
+    rows = {row.n_depth: row for row in desk.rows()}
+    assert ended.code == 1
+    assert rows[0].status == "ok"
+    assert (rows[32].status, rows[32].error_kind) == ("failed", "file_changed")
+    assert f"the {what} " in (rows[32].error_message or "")
+
+    assert desk.run(sweep).code == 1  # the rows of the old file stay as they are
+    assert sorted(row.n_depth for row in desk.rows() if row.status == "ok") == [0, 0, 32]

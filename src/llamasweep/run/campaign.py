@@ -27,6 +27,7 @@ from llamasweep.machine.quiet import check
 from llamasweep.results.records import SCHEMA_VERSION, Attempt
 from llamasweep.run.bandwidths import Bandwidths, look_at_bandwidths
 from llamasweep.run.cooldown import Cooler
+from llamasweep.run.file_watch import FileWatch
 from llamasweep.run.lock import SweepLock
 from llamasweep.run.measure import Bench, call_options
 from llamasweep.run.prepare import Prepared, Wishes, prepare
@@ -132,6 +133,7 @@ def _runner(
         progress=progress,
         lock=lock,
         stop=stop,
+        watch=FileWatch(prepared.subjects.builds, prepared.subjects.models.values()),
         cooler=Cooler(cooldown=prepared.spec.cooldown, sources=opened.sources if opened else ()),
     )
 

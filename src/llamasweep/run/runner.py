@@ -20,6 +20,7 @@ from llamasweep.engines.base import EngineEvent
 from llamasweep.errors import StoreError
 from llamasweep.results.records import FAILED_STATUSES, Attempt, Reading, Status
 from llamasweep.run.cooldown import Cooler
+from llamasweep.run.file_watch import FileWatch
 from llamasweep.run.group_run import OnEvent
 from llamasweep.run.lock import SweepLock
 from llamasweep.run.measure import Bench, Measured, common_columns, describe_cell, measure
@@ -75,6 +76,7 @@ class Runner:
     lock: SweepLock
     stop: StopSignals
     cooler: Cooler
+    watch: FileWatch
     retry_failed: bool = False
     flags: tuple[str, ...] = ()
     n_measured: int = 0
@@ -99,6 +101,8 @@ class Runner:
             broken = self._broken_loads.get(_load_key(group))
             if broken is not None:
                 self._record_like(group, broken)
+            elif change := self.watch.change(group):
+                self._record_changed(group, change)
             else:
                 self._measure(group)
         return self._finish()
@@ -183,6 +187,12 @@ class Runner:
             f"{broken.error_message} (not tried again: the load failed for {broken.attempt_id})"
         )
         self._record_without_engine(group, broken.status, broken.error_kind or "load", reason)
+        self._n_done += group.n_cells
+
+    def _record_changed(self, group: Group, change: str) -> None:
+        """A file was replaced under the run: its rows would carry the wrong hash."""
+        reason = f"{change}; start the sweep again to measure it"
+        self._record_without_engine(group, "failed", "file_changed", reason)
         self._n_done += group.n_cells
 
     # -- measuring
