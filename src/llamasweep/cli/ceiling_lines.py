@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from llamasweep.cli.terminal import printable
@@ -87,13 +88,27 @@ def _count(n: float) -> str:
     return f"{n / 1e9:.3g} billion" if n >= 1e9 else f"{n / 1e6:.3g} million"
 
 
+def _line(answer: Answer, part: str, text: Callable[..., str], *figures: float | None) -> str:
+    """A formula with all of its figures, or that one of them is not known; the only way from figures to a formula."""
+    known = [figure for figure in figures if figure is not None]
+    return text(*known) if len(known) == len(figures) else _not_known(answer, part)
+
+
+def _not_known(answer: Answer, part: str) -> str:
+    """part: of the answer, such as `decode`; the first reason for it or for one of its fields."""
+    told = (why for path, why in answer.reasons.items() if path.partition(".")[0] == part)
+    why = next(told, None)
+    return printable("not known" if why is None else f"not known: {why}")
+
+
 def _decode(answer: Answer) -> Iterator[str]:
     decode = answer.decode
     behind = f" behind {decode.n_depth} tokens" if decode.n_depth else ""
     if decode.ceiling_tps is None:
         pencil = decode.pencil_ceiling_tps
         if pencil is None:
-            yield "Generating: no figure"
+            why = answer.reasons.get("decode.pencil_ceiling_tps")
+            yield from _wrapped("Generating: no figure" + (f"; {why}" if why else ""), "  ")
         else:
             yield f"Generating, one user: about {tps(pencil)} at most, by pencil"
             yield f"  {_pencil_formula(answer)}"
@@ -101,55 +116,74 @@ def _decode(answer: Answer) -> Iterator[str]:
     yield f"Generating, one user{behind}: at most {tps(decode.ceiling_tps)}"
     busy = [part for part in answer.placement if part.read_bytes_per_token > _ROWS_BYTES]
     if len(busy) > 1:
-        yield from _times_add(busy, decode.ceiling_tps)
-    elif decode.bound == "memory":
-        yield (
-            f"  {format_gb_per_s(decode.bandwidth_bytes_per_s or 0.0)} ÷ "
-            f"{format_decimal_bytes(decode.bytes_per_token or 0.0)} per token"
-            f" = {tps(decode.ceiling_tps)}"
-        )
+        yield from _times_add(answer, busy, decode.ceiling_tps)
     else:
-        peak = answer.prefill.peak_flop_per_s or 0.0
-        yield (
-            f"  {format_flop_per_s(peak)} ÷ {format_flop(decode.flop_per_token or 0.0)} per token"
-            f" = {tps(decode.ceiling_tps)}, bound by compute"
-        )
-    weights = decode.weight_bytes_per_token or 0.0
-    context = (decode.bytes_per_token or 0.0) - weights
-    yield (
-        f"  each token reads {format_decimal_bytes(weights)} of weights"
-        f" and {format_decimal_bytes(context)} of context"
-    )
+        yield f"  {_decode_formula(answer)}"
+    weights, whole = decode.weight_bytes_per_token, decode.bytes_per_token
+    yield f"  each token reads {_line(answer, 'decode', _reads, weights, whole)}"
     if len(busy) <= 1:
         yield f"  by pencil: {_pencil_formula(answer)}"
-    yield from _usual(answer, is_spread=len(busy) > 1)
+    yield from _usual(answer, decode.ceiling_tps, is_spread=len(busy) > 1)
 
 
-def _times_add(busy: list[PlacementPart], ceiling_tps: float) -> Iterator[str]:
+def _reads(weights_bytes: float, whole_bytes: float) -> str:
+    return (
+        f"{format_decimal_bytes(weights_bytes)} of weights"
+        f" and {format_decimal_bytes(whole_bytes - weights_bytes)} of context"
+    )
+
+
+def _decode_formula(answer: Answer) -> str:
+    decode = answer.decode
+    if decode.bound == "memory":
+        figures = (decode.bandwidth_bytes_per_s, decode.bytes_per_token, decode.ceiling_tps)
+        return _line(answer, "decode", partial(_by_memory, of="per token"), *figures)
+    figures = (answer.prefill.peak_flop_per_s, decode.flop_per_token, decode.ceiling_tps)
+    return _line(answer, "decode", _by_compute, *figures)
+
+
+def _by_memory(bytes_per_s: float, n_bytes: float, ceiling_tps: float, *, of: str) -> str:
+    return (
+        f"{format_gb_per_s(bytes_per_s)} ÷ {format_decimal_bytes(n_bytes)} {of}"
+        f" = {tps(ceiling_tps)}"
+    )
+
+
+def _by_compute(flop_per_s: float, flop: float, ceiling_tps: float) -> str:
+    return f"{_rate_over_work(flop_per_s, flop)} = {tps(ceiling_tps)}, bound by compute"
+
+
+def _rate_over_work(flop_per_s: float, flop: float) -> str:
+    return f"{format_flop_per_s(flop_per_s)} ÷ {format_flop(flop)} per token"
+
+
+def _times_add(answer: Answer, busy: list[PlacementPart], ceiling_tps: float) -> Iterator[str]:
     for part in busy:
-        rate = part.bandwidth_bytes_per_s or 1.0
-        yield printable(
-            f"  {part.device}: {format_decimal_bytes(part.read_bytes_per_token)} ÷ "
-            f"{format_gb_per_s(rate)} = {1000 * part.read_bytes_per_token / rate:.2f} ms"
-        )
+        figures = (part.read_bytes_per_token, part.bandwidth_bytes_per_s)
+        yield printable(f"  {part.device}: {_line(answer, 'decode', _time, *figures)}")
     yield f"  one after another: {1000 / ceiling_tps:.2f} ms per token = {tps(ceiling_tps)}"
+
+
+def _time(n_bytes: float, bytes_per_s: float) -> str:
+    return (
+        f"{format_decimal_bytes(n_bytes)} ÷ {format_gb_per_s(bytes_per_s)}"
+        f" = {1000 * n_bytes / bytes_per_s:.2f} ms"
+    )
 
 
 def _pencil_formula(answer: Answer) -> str:
     decode, model = answer.decode, answer.model
-    size = model.size_bytes
-    whole = "of the whole model"
+    size: float | None = model.size_bytes
+    of = "of the whole model"
     if answer.kind == "pencil":
-        size, whole = model.active_bytes_per_token or size, "of active weights"
-    return (
-        f"{format_gb_per_s(decode.bandwidth_bytes_per_s or 0.0)} ÷ {format_decimal_bytes(size)} "
-        f"{whole} = {tps(decode.pencil_ceiling_tps or 0.0)}"
-    )
+        size, of = model.active_bytes_per_token, "of active weights"
+    figures = (decode.bandwidth_bytes_per_s, size, decode.pencil_ceiling_tps)
+    return _line(answer, "decode", partial(_by_memory, of=of), *figures)
 
 
-def _usual(answer: Answer, *, is_spread: bool) -> Iterator[str]:
-    ceiling_tps = answer.decode.ceiling_tps or 0.0
-    if is_spread or (answer.model.n_expert or 0) > 0:
+def _usual(answer: Answer, ceiling_tps: float, *, is_spread: bool) -> Iterator[str]:
+    n_expert = answer.model.n_expert
+    if is_spread or (n_expert is not None and n_expert > 0):
         yield "  real programs reach less: a mixture of experts on wide memory often half of it"
         return
     low, high = (tps(share * ceiling_tps) for share in _USUAL)
@@ -162,11 +196,9 @@ def _prefill(answer: Answer) -> Iterator[str]:
     rate = prefill.ceiling_tps
     if rate is None:
         if prefill.pencil_ceiling_tps is not None and answer.kind == "pencil":
-            yield (
-                f"{what}: about {tps(prefill.pencil_ceiling_tps)}, by pencil: "
-                f"{format_flop_per_s(prefill.peak_flop_per_s or 0.0)} ÷ "
-                f"{format_flop(prefill.pencil_flop_per_token or 0.0)} per token"
-            )
+            figures = (prefill.peak_flop_per_s, prefill.pencil_flop_per_token)
+            formula = _line(answer, "prefill", _rate_over_work, *figures)
+            yield f"{what}: about {tps(prefill.pencil_ceiling_tps)}, by pencil: {formula}"
             return
         yield from _wrapped(f"{what}: no figure; {prefill.reason or 'not known'}", "  ")
         if prefill.flop_per_token is not None:
@@ -176,16 +208,25 @@ def _prefill(answer: Answer) -> Iterator[str]:
         yield f"{what}: about {tps(rate)}, a reference and no bound: faster units may exist"
     else:
         yield f"{what}: at most {tps(rate)}, bound by {prefill.bound}"
-    flop, peak = prefill.flop_per_token or 1.0, prefill.peak_flop_per_s or 0.0
-    if abs(peak / flop / rate - 1) < 0.02:
-        yield f"  {format_flop_per_s(peak)} ÷ {format_flop(flop)} per token = {tps(rate)}"
-    else:
-        yield (
-            f"  {format_flop(flop)} and {format_decimal_bytes(prefill.bytes_per_token or 0.0)} per "
-            f"token, {prefill.n_passes} batches, at {format_flop_per_s(peak)}"
-        )
+    yield f"  {_prefill_formula(answer, rate)}"
     if prefill.expected_tps is not None and prefill.expected_tps < 0.98 * rate:
         yield f"  {tps(prefill.expected_tps)} if every token chooses other experts evenly"
+
+
+def _prefill_formula(answer: Answer, rate: float) -> str:
+    prefill = answer.prefill
+    flop, peak = prefill.flop_per_token, prefill.peak_flop_per_s
+    if flop is not None and peak is not None and abs(peak / flop / rate - 1) < 0.02:
+        return f"{_rate_over_work(peak, flop)} = {tps(rate)}"
+    figures = (flop, prefill.bytes_per_token, prefill.n_passes, peak)
+    return _line(answer, "prefill", _work_and_bytes, *figures)
+
+
+def _work_and_bytes(flop: float, n_bytes: float, n_passes: float, flop_per_s: float) -> str:
+    return (
+        f"{format_flop(flop)} and {format_decimal_bytes(n_bytes)} per token, {n_passes:.0f} batches,"
+        f" at {format_flop_per_s(flop_per_s)}"
+    )
 
 
 def _memory(answer: Answer) -> Iterator[str]:
@@ -237,16 +278,21 @@ def _workload(answer: Answer) -> Iterator[str]:
     work = answer.workload
     yield f"A request of {work.n_prompt} tokens in, {work.n_gen} out, alone"
     best = "" if work.is_measured else ", at best"
-    if work.ttft_s is None:
-        yield f"  {format_seconds(work.decode_s or 0.0)} from the first token to the last{best}"
-    elif work.e2e_s is None or work.decode_s is None:
+    if work.ttft_s is None and work.decode_s is not None:
+        yield f"  {format_seconds(work.decode_s)} from the first token to the last{best}"
+    elif work.ttft_s is not None and work.decode_s is None:
         yield f"  {format_seconds(work.ttft_s)} until the first token{best}"
     else:
-        yield (
-            f"  {format_seconds(work.ttft_s)} until the first token + {format_seconds(work.decode_s)}"
-            f" for the rest = {format_seconds(work.e2e_s)}{best};"
-            f" {work.prefill_fraction or 0.0:.0%} of it is the prompt"
-        )
+        figures = (work.ttft_s, work.decode_s, work.e2e_s, work.prefill_fraction)
+        text = partial(_request, best=best)
+        yield f"  {_line(answer, 'workload', text, *figures)}"
+
+
+def _request(ttft_s: float, decode_s: float, e2e_s: float, fraction: float, *, best: str) -> str:
+    return (
+        f"{format_seconds(ttft_s)} until the first token + {format_seconds(decode_s)}"
+        f" for the rest = {format_seconds(e2e_s)}{best}; {fraction:.0%} of it is the prompt"
+    )
 
 
 def _streams(answer: Answer) -> Iterator[str]:

@@ -1,0 +1,101 @@
+"""The screen of `ceiling`: a figure that is not known is never shown as a number."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from tests.unit.ceilings.reference import quantised
+
+from llamasweep.ceilings.answer import Answer, answer
+from llamasweep.ceilings.answer_pencil import pencil_answer
+from llamasweep.ceilings.decode import PencilModel
+from llamasweep.ceilings.question import Question
+from llamasweep.ceilings.rig import rig_of
+from llamasweep.cli.ceiling_lines import answer_lines
+
+NOTHING = re.compile(r"(?<![\d.,])0(\.0+)? (B|[kMGT]B|[kMGT]i?B|[kMGTP]?FLOP|t/s|ms)|[: ]0% of it")
+"""A figure of nought where a measurement or a property of the hardware should stand."""
+
+
+def exact(device: str = "RTX 4090") -> Answer:
+    return answer(quantised("Qwen3-4B", "Q4_K_M"), Question(), rig_of([device]))
+
+
+def pencil() -> Answer:
+    model = PencilModel(params=4e9, active_params=4e9, bits_per_weight=4.5)
+    return pencil_answer(model, Question(), rig_of(["RTX 4090"]))
+
+
+def changed(found: Answer, part: str, **changes: Any) -> Answer:
+    return found._replace(**{part: getattr(found, part)._replace(**changes)})
+
+
+def screen(found: Answer) -> str:
+    return "\n".join(answer_lines(found, "a model"))
+
+
+def floats_of(part: str) -> list[str]:
+    return [
+        name
+        for name in getattr(exact(), part)._fields
+        if re.search("_per_|_s$|_tps$|fraction", name)
+    ]
+
+
+ABSENT = [(part, name) for part in ("decode", "prefill", "workload") for name in floats_of(part)]
+
+
+@pytest.mark.parametrize(("part", "name"), ABSENT)
+@pytest.mark.parametrize("kind", ["memory", "compute", "pencil"])
+def test_a_missing_figure_is_never_shown_as_a_number(part: str, name: str, kind: str) -> None:
+    found = pencil() if kind == "pencil" else changed(exact(), "decode", bound=kind)
+    text = screen(changed(found, part, **{name: None}))
+    assert not NOTHING.search(text), text
+    assert "None" not in text
+
+
+def test_nothing_is_missing_on_a_full_screen() -> None:
+    text = screen(exact())
+    assert "not known" not in text
+    assert re.search(r"\n  [\d,.]+ GB/s ÷ 2\.5\d? GB per token = ", text), text
+
+
+def test_a_formula_without_its_bandwidth_says_so_with_the_reason() -> None:
+    found = changed(exact(), "decode", bandwidth_bytes_per_s=None)
+    assert "\n  not known\n" in screen(found)
+    reasons = {"decode.bandwidth_bytes_per_s": "nobody measured it"}
+    text = screen(found._replace(reasons=reasons))
+    assert "\n  not known: nobody measured it\n" in text
+    assert "by pencil: not known: nobody measured it" in text
+
+
+def test_bytes_that_are_not_known_are_not_split() -> None:
+    text = screen(changed(exact(), "decode", weight_bytes_per_token=None))
+    assert "each token reads not known" in text
+
+
+def test_a_device_without_a_bandwidth_has_no_time() -> None:
+    part = max(exact().placement, key=lambda part: part.read_bytes_per_token)
+    parts = (part, part._replace(device="other", bandwidth_bytes_per_s=None))
+    assert "\n  other: not known\n" in screen(exact()._replace(placement=parts))
+
+
+def test_pencil_does_not_take_the_whole_model_for_its_active_weights() -> None:
+    text = screen(changed(pencil(), "model", active_bytes_per_token=None))
+    assert "active weights" not in text
+    assert "not known" in text
+
+
+def test_pencil_without_a_bandwidth_tells_why_there_is_no_figure() -> None:
+    model = PencilModel(params=4e9, active_params=4e9, bits_per_weight=4.5)
+    text = screen(pencil_answer(model, Question(), rig_of(["2 x RTX 3090"])))
+    assert "Generating: no figure; pencil figures are of one memory" in text
+
+
+def test_a_request_with_one_part_not_known_shows_the_other() -> None:
+    found = exact()
+    assert "until the first token, at best" in screen(changed(found, "workload", decode_s=None))
+    assert "from the first token to the last" in screen(changed(found, "workload", ttft_s=None))
+    assert "alone\n  not known" in screen(changed(found, "workload", prefill_fraction=None))
