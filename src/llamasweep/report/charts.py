@@ -26,7 +26,7 @@ from llamasweep.report.marks import (
 )
 from llamasweep.report.names import axis_title, shown
 from llamasweep.report.panels import MAX_DOTS, Panel
-from llamasweep.report.rows import Row
+from llamasweep.report.rows import Rates, Row
 
 
 def rates_chart(rows: Sequence[Row], labels: Sequence[str]) -> Spec:
@@ -147,27 +147,30 @@ def row_words(row: Row) -> str:
 
 
 def _bar(row: Row, label: str) -> Spec:
+    """A row without a rate has its name and `not measured` at the left end of the axis, and no bar."""
     rates = row.rates
-    median = rates.median if rates else 0.0
-    value = _figures_of(row)
-    top = max(median, (rates.high if rates else None) or 0.0)
     ticks = {"ceiling": row.ceiling.value, "pencil": row.pencil_ceiling.value}
-    # A tick close behind the bar's end would run through the figure, so the figure steps behind it.
-    for tick in sorted(tick for tick in ticks.values() if tick is not None):
-        if top <= tick < top * 1.6:
-            top = tick
     return (
-        value
+        _figures_of(row)
         | ticks
         | {
             "name": shown(label, 48),
             "ceiling_words": _tick_words("exact ceiling", ticks["ceiling"]),
             "pencil_words": _tick_words("pencil ceiling", ticks["pencil"]),
-            "label_x": top,
-            "label": figures.number(median),
-            "kept": list(rates.kept) if rates else [],
+            "label_x": 0.0 if rates is None else _label_x(rates, list(ticks.values())),
+            "label": "not measured" if rates is None else figures.number(rates.median),
+            "kept": [] if rates is None else list(rates.kept),
         }
     )
+
+
+def _label_x(rates: Rates, ticks: Sequence[float | None]) -> float:
+    """The bar's end. A tick close behind it would run through the figure, so the figure steps behind the tick."""
+    top = rates.median if rates.high is None else max(rates.median, rates.high)
+    for tick in sorted(tick for tick in ticks if tick is not None):
+        if top <= tick < top * 1.6:
+            top = tick
+    return top
 
 
 def _tick_words(name: str, tps: float | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from llamasweep.report.rows import Row
+from llamasweep.report.rows import Rates, Row
 
 SAME_WITHIN = 0.03
 """Medians closer than this are treated as the same speed (the report's choice; the samples stay visible)."""
@@ -23,15 +23,22 @@ def compare(a: Row, b: Row) -> Verdict:
     ratio = a.rates.median / b.rates.median
     if 1 / (1 + SAME_WITHIN) <= ratio <= 1 + SAME_WITHIN:
         return "same"
-    lows_highs = (a.rates.low, a.rates.high, b.rates.low, b.rates.high)
-    if min(a.rates.n_kept, b.rates.n_kept) < 2 or any(value is None for value in lows_highs):
+    a_range, b_range = _range(a.rates), _range(b.rates)
+    if a_range is None or b_range is None:
         return "undecided"
-    a_low, a_high, b_low, b_high = (float(value or 0.0) for value in lows_highs)
+    (a_low, a_high), (b_low, b_high) = a_range, b_range
     if a_low > b_high:
         return "faster"
     if a_high < b_low:
         return "slower"
     return "undecided"
+
+
+def _range(rates: Rates) -> tuple[float, float] | None:
+    """Slowest and fastest kept repetition; None where fewer than two were kept or an end is not known."""
+    if rates.n_kept < 2 or rates.low is None or rates.high is None:
+        return None
+    return rates.low, rates.high
 
 
 def median(row: Row) -> float:

@@ -109,7 +109,7 @@ def _bars_chart(view: Bars, title: str, scale: float, color: str, show: Show) ->
             "name": shown(bar.label, 48),
             "value": bar.value / scale,
             "mark": bar.mark / scale if bar.mark is not None else None,
-            "label_x": max(bar.value, bar.mark or 0.0) / scale,
+            "label_x": max(bar.value, bar.value if bar.mark is None else bar.mark) / scale,
             "label": show(bar.value),
             "words": bar.words,
         }

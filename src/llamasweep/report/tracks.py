@@ -70,7 +70,7 @@ def scale_of(rows: Sequence[Row | None]) -> Scale | None:
     with_ceiling = [row for row in measured if row.ceiling.value]
     pencils = [row.pencil_ceiling.value for row in measured]
     if with_ceiling:
-        end = max(1.0, *(share for row in with_ceiling for share in _shares(row)))
+        end = max([1.0, *(share for row in with_ceiling for share in _shares(row))])
         return Scale(
             end_fraction=end if end == 1.0 else min(MAX_SCALE, end * 1.03),
             end_tps=None,
@@ -97,29 +97,47 @@ def track_of(row: Row | None, scale: Scale | None) -> Track | Missing:
 
 def _shares(row: Row) -> list[float]:
     """What has to fit, as shares of the row's ceiling: its fastest repetition and its pencil ceiling."""
-    ceiling = row.ceiling.value or 1.0
-    pencil = (row.pencil_ceiling.value or 0.0) / ceiling
-    return [_top(row) / ceiling, pencil if pencil <= MAX_PENCIL else 0.0]
+    ceiling, pencil = row.ceiling.value, row.pencil_ceiling.value
+    if not ceiling:
+        return []
+    near = [] if pencil is None or pencil / ceiling > MAX_PENCIL else [pencil / ceiling]
+    return [_top(row) / ceiling, *near]
 
 
 def _top(row: Row) -> float:
     assert row.rates is not None  # noqa: S101  (the callers filter)
-    return max(row.rates.median, row.rates.high or 0.0)
+    median, high = row.rates.median, row.rates.high
+    return median if high is None else max(median, high)
+
+
+_Ends = tuple[float, float] | tuple[None, None]
 
 
 def _track(row: Row, end_tps: float) -> Track:
     rates = row.rates
     assert rates is not None  # noqa: S101  (the callers filter)
-    has_spread = rates.n_kept > 1 and rates.low is not None and rates.high is not None
-    pencil = (row.pencil_ceiling.value or 0.0) / end_tps
+    spread: _Ends = (None, None)
+    if rates.n_kept > 1 and rates.low is not None and rates.high is not None:
+        spread = (min(1.0, rates.low / end_tps), min(1.0, rates.high / end_tps))
+    pencil, band = _pencil_on_track(row.pencil_ceiling.value, end_tps)
     return Track(
         row=row,
         measured=min(1.0, rates.median / end_tps),
-        low=min(1.0, (rates.low or 0.0) / end_tps) if has_spread else None,
-        high=min(1.0, (rates.high or 0.0) / end_tps) if has_spread else None,
+        low=spread[0],
+        high=spread[1],
         ceiling=row.ceiling.value / end_tps if row.ceiling.value else None,
-        pencil=pencil if 0 < pencil <= 1 else None,
-        band_low=pencil * BAND_LOW if 0 < pencil * BAND_LOW < 1 else None,
-        band_high=min(1.0, pencil * BAND_HIGH) if 0 < pencil * BAND_LOW < 1 else None,
+        pencil=pencil,
+        band_low=band[0],
+        band_high=band[1],
         is_beyond=rates.median > end_tps * 1.0001,
     )
+
+
+def _pencil_on_track(pencil_tps: float | None, end_tps: float) -> tuple[float | None, _Ends]:
+    """The pencil ceiling and its usual band as positions; None where not known or past the end."""
+    if pencil_tps is None or pencil_tps <= 0:
+        return None, (None, None)
+    pencil = pencil_tps / end_tps
+    is_near = pencil * BAND_LOW < 1
+    band: _Ends = (pencil * BAND_LOW, min(1.0, pencil * BAND_HIGH)) if is_near else (None, None)
+    return (pencil if pencil <= 1 else None), band

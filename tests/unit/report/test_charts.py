@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import altair
 import pytest
-from tests.unit.report.factory import HOSTILE, hostile_run, measured, run_of, sweep_parts
+from tests.unit.report.factory import HOSTILE, hostile_run, lost, measured, run_of, sweep_parts
 
 from llamasweep.report import charts, panels
 from llamasweep.report.marks import PALETTE, ceilings
-from llamasweep.report.rows import Row, rows_of
+from llamasweep.report.rows import Measured, Row, rows_of
 from llamasweep.report.views import Page, page
 
 RESOURCES = {"roofline", "memory", "energy"}
@@ -83,6 +84,24 @@ def test_one_repetition_has_no_range_to_draw() -> None:
     (value,) = _values(charts.rates_chart([row], ["x"]))
     assert value["low"] is None
     assert value["high"] is None
+
+
+def test_a_bar_without_a_rate_has_words_and_no_number() -> None:
+    (row,) = rows_of([run_of([lost(1, status="failed")])])
+    (value,) = _values(charts.rates_chart([row], ["x"]))
+    assert value["label"] == "not measured"
+    assert "median" not in value
+
+
+def test_a_label_stands_at_the_median_where_the_fastest_is_not_known() -> None:
+    (row,) = rows_of([run_of([measured(1, [10.0, 11.0])])])
+    assert row.rates is not None
+    none = Measured(value=None, reason="not known")
+    rates = replace(row.rates, high=None)
+    row = replace(row, rates=rates, ceiling=none, pencil_ceiling=none)
+    (value,) = _values(charts.rates_chart([row], ["x"]))
+    assert value["high"] is None
+    assert value["label_x"] == 10.5
 
 
 def test_too_many_repetitions_are_not_drawn_one_by_one() -> None:

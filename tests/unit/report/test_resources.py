@@ -41,6 +41,9 @@ def test_a_model_of_unknown_size_has_its_peak_alone() -> None:
     (ram,) = memory_bars(_rows(row))
     assert ram.title == f"RAM peaks at 1.07{THIN}MiB"
     assert ram.bars[0].mark is None
+    (value,) = memory_chart(ram)["data"]["values"]
+    assert value["mark"] is None
+    assert value["label_x"] == value["value"]
 
 
 def test_memory_against_depth_is_drawn_where_depth_varies() -> None:

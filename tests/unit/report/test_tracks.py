@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.report.factory import BANDWIDTH, NO_PEAK, SIZES, Part, lost, measured, run_of
 
-from llamasweep.report.rows import Row, rows_of
+from llamasweep.report.rows import Measured, Row, rows_of
 from llamasweep.report.tracks import Missing, Scale, Track, scale_of, track_of
 
 PENCIL = BANDWIDTH / SIZES["Q4_0"]
@@ -120,3 +120,24 @@ def test_what_was_not_measured_tells_its_reason() -> None:
     assert scale_of([row, None]) is None
     assert track_of(row, None) == Missing(row=row, reason="out of luck")
     assert track_of(None, None) == Missing(row=None, reason="not in the sweep")
+
+
+def test_no_end_of_a_range_is_made_up() -> None:
+    (row,) = _rows([measured(1, [10.0, 11.0, 12.0])])
+    assert row.rates is not None
+    row = replace(row, rates=replace(row.rates, low=None, high=None))
+    track = track_of(row, scale_of([row]))
+    assert isinstance(track, Track)
+    assert (track.low, track.high) == (None, None)
+    assert track.measured == pytest.approx(11.0 / EXACT)
+
+
+def test_no_pencil_is_made_up_beside_an_exact_ceiling() -> None:
+    (row,) = _rows([measured(1, [10.0])])
+    row = replace(row, pencil_ceiling=Measured(value=None, reason="not known"))
+    scale = scale_of([row])
+    track = track_of(row, scale)
+    assert isinstance(track, Track)
+    assert (track.ceiling, track.pencil, track.band_low, track.band_high) == (1.0, None, None, None)
+    assert scale is not None
+    assert not scale.has_pencil
