@@ -56,8 +56,9 @@ class MeasuredRows:
             self._rounds[row.cell_id, row.build_hash].append(row)
         self._most_layers: dict[str | None, int] = {}
         for row in self.rows:
-            seen = max(row.n_gpu_layers_offloaded or 0, self._most_layers.get(row.model_hash, 0))
-            self._most_layers[row.model_hash] = seen
+            if row.n_gpu_layers_offloaded is not None:
+                seen = max(row.n_gpu_layers_offloaded, self._most_layers.get(row.model_hash, 0))
+                self._most_layers[row.model_hash] = seen
         self._groups: dict[Axis, dict[tuple[object, ...], list[Attempt]]] = {}
 
     def rates(self, row: Attempt) -> tuple[float, ...]:
@@ -171,8 +172,10 @@ def whole_in_force(row: Attempt, name: str) -> int | None:
 
 
 def median(row: Attempt) -> float:
-    """Its rate; rows without one are not among the measured."""
-    return float(row.median_tps or 0.0)
+    """Its rate. Raises ValueError for a row without one: such a row is not among the measured."""
+    if row.median_tps is None:
+        raise ValueError(f"attempt {row.attempt_id} has no rate")
+    return float(row.median_tps)
 
 
 def fastest(rows: Iterable[Attempt]) -> Attempt | None:
@@ -213,10 +216,13 @@ def is_faster(a: Attempt, b: Attempt, ratio: float) -> bool:
     """Whether a is at least that many times as fast, and, where both were repeated, in all repetitions faster."""
     if median(a) < ratio * median(b):
         return False
-    repeated = min(a.n_samples or 0, b.n_samples or 0) > 1
-    if not repeated or a.min_tps is None or b.max_tps is None:
+    if not (_is_repeated(a) and _is_repeated(b)) or a.min_tps is None or b.max_tps is None:
         return True
     return a.min_tps > b.max_tps
+
+
+def _is_repeated(row: Attempt) -> bool:
+    return row.n_samples is not None and row.n_samples > 1
 
 
 def has_ceiling(row: Attempt) -> bool:
@@ -226,21 +232,24 @@ def has_ceiling(row: Attempt) -> bool:
 
 def shortfall(row: Attempt) -> DecodeShortfall | None:
     """Of a generation test with a ceiling; None otherwise."""
-    if row.test_kind != "tg" or not has_ceiling(row):
+    ceiling_tps = positive_number(row.ceiling_tps)
+    if row.test_kind != "tg" or ceiling_tps is None:
         return None
-    return decode_shortfall(median(row), float(row.ceiling_tps or 0.0))
+    return decode_shortfall(median(row), ceiling_tps)
 
 
 def is_alarming(row: Attempt) -> bool:
     """The alarm rule for decode."""
-    return shortfall(row) is not None and is_decode_alarm(
-        median(row), float(row.ceiling_tps or 0.0), row.n_depth
-    )
+    ceiling_tps = positive_number(row.ceiling_tps)
+    if row.test_kind != "tg" or ceiling_tps is None:
+        return False
+    return is_decode_alarm(median(row), ceiling_tps, row.n_depth)
 
 
 def share(row: Attempt) -> float | None:
     """Median / ceiling of any test; None without a ceiling."""
-    return median(row) / float(row.ceiling_tps or 1.0) if has_ceiling(row) else None
+    ceiling_tps = positive_number(row.ceiling_tps)
+    return None if ceiling_tps is None else median(row) / ceiling_tps
 
 
 Numbers = Mapping[str, int | float | str | None]

@@ -37,14 +37,20 @@ def _first(row: Attempt, rates: Sequence[float]) -> Iterator[Finding]:
     gap = level - first
     spread = N_SIGMAS * MAD_TO_SIGMA * median_absolute_deviation(others)
     if gap > FIRST_SLOW * level and gap > spread:
-        left_out = (row.n_discarded or 0) > 0
         evidence = {
             "first_repetition_tps": first,
             "median_of_the_others_tps": level,
             "n_others": len(others),
-            "in_the_median": "no, left out" if left_out else "yes",
+            "in_the_median": _in_the_median(row.n_discarded),
         }
         yield make_finding("first_repetition_slow", evidence, [row.attempt_id])
+
+
+def _in_the_median(n_discarded: int | None) -> str | None:
+    """None where it is not told how many were left out."""
+    if n_discarded is None:
+        return None
+    return "no, left out" if n_discarded > 0 else "yes"
 
 
 def _spread(row: Attempt, kept: Sequence[float]) -> Iterator[Finding]:

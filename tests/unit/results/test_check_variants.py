@@ -35,7 +35,15 @@ from tests.unit.results.made import (
 )
 
 from llamasweep.results.checks import Finding, Kind, check_run
-from llamasweep.results.measured_rows import MeasuredRows, is_faster, ran_on_cpu
+from llamasweep.results.measured_rows import (
+    MeasuredRows,
+    is_alarming,
+    is_faster,
+    median,
+    ran_on_cpu,
+    share,
+    shortfall,
+)
 from llamasweep.results.placement_checks import n_layers
 from llamasweep.results.records import Attempt, Reading, RunData
 from llamasweep.results.repetition_checks import falling_p
@@ -390,7 +398,21 @@ def test_rates_whose_ranges_overlap_are_not_faster() -> None:
     assert is_faster(replace(a, min_tps=10.6), b, 1.05)
     assert is_faster(replace(a, n_samples=1), b, 1.05)
     assert is_faster(replace(a, min_tps=None), b, 1.05)
+    assert is_faster(replace(a, n_samples=None), b, 1.05)
     assert not is_faster(a, b, 1.2)
+
+
+def test_a_row_without_a_rate_has_no_median() -> None:
+    with pytest.raises(ValueError, match="a7 has no rate"):
+        median(attempt(7, median_tps=None))
+
+
+@pytest.mark.parametrize("ceiling_tps", [None, 0.0])
+def test_without_a_ceiling_there_is_no_share_and_no_alarm(ceiling_tps: float | None) -> None:
+    row = attempt(0, median_tps=1.0, ceiling_tps=ceiling_tps)
+    assert share(row) is None
+    assert shortfall(row) is None
+    assert not is_alarming(row)
 
 
 @pytest.mark.parametrize(
@@ -536,6 +558,13 @@ def test_a_prompt_that_memory_bounds_has_too_small_batches() -> None:
 def test_a_slow_start_that_was_left_out_is_told_as_such() -> None:
     finding = said(with_rates([5.0, 10.0, 10.1, 10.0], n_discarded=1), "first_repetition_slow")
     assert value(finding, "in_the_median") == "no, left out"
+
+
+def test_whether_a_slow_start_was_left_out_is_not_guessed() -> None:
+    run = with_rates([5.0, 10.0, 10.1, 10.0])
+    rows = tuple(replace(row, n_discarded=None) for row in run.attempts)
+    finding = said(replace(run, attempts=rows), "first_repetition_slow")
+    assert "in_the_median" not in {item.name for item in finding.evidence}
 
 
 def test_a_slow_start_within_the_spread_is_none() -> None:
