@@ -115,6 +115,20 @@ def test_a_link_to_a_row_that_is_filtered_out_shows_it(pages: Pages) -> None:
     assert tab.evaluate("location.hash") == "#row-1"
 
 
+def test_the_mark_of_a_row_leads_to_its_card_even_where_notes_are_folded(pages: Pages) -> None:
+    tab = pages.open("full")
+    card = "document.getElementById('why-1-first_repetition_slow')"
+    folded = f"{card}.closest('details')"
+    assert tab.evaluate(f"{folded}.open") is False
+    tab.evaluate(
+        "document.querySelector('#rows .mark[href=\"#why-1-first_repetition_slow\"]').click()"
+    )
+    tab.evaluate("new Promise(done => setTimeout(done))")
+    assert tab.evaluate(f"{folded}.open") is True
+    assert tab.evaluate(f"{card}.getBoundingClientRect().height") > 0
+    assert tab.said() == []
+
+
 def test_rows_are_sorted_with_absent_values_last(pages: Pages) -> None:
     tab = pages.open("full")
     place = "[...document.querySelectorAll('#rows th[scope=col]')].findIndex(th => th.textContent === 't/s')"

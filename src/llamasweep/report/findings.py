@@ -1,4 +1,4 @@
-"""Sentences made from the data: what was found of speeds, and what went wrong or is in doubt. No sentence praises."""
+"""Sentences made from the data: what was found of speeds, and what went wrong. No sentence praises."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from llamasweep.report import figures
 from llamasweep.report.comparison import compare, median, shallowest
 from llamasweep.report.figures import THIN
-from llamasweep.report.flags import BUSY, NOISY
-from llamasweep.report.headline import BROKEN_ABOVE, allowed_words
+from llamasweep.report.headline import allowed_words
 from llamasweep.report.names import shown
 from llamasweep.report.rows import Row, varying
 from llamasweep.report.strips import per_model, representative
 from llamasweep.results.records import FAILED_STATUSES
-
-SUSPICIOUS_BELOW = 0.15
-"""A share below this asks whether the ceiling is of the device that did the work."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,31 +27,6 @@ class Finding:
 def findings(rows: Sequence[Row]) -> tuple[Finding, ...]:
     """What was found of speeds: shares of the ceiling, steps of the quantisation ladder."""
     return (*_ceiling_findings(rows), *_ladder_findings(rows))
-
-
-def warnings(rows: Sequence[Row]) -> tuple[Finding, ...]:
-    """What went wrong or is in doubt."""
-    found = _failure_findings(rows)
-    noisy = [row for row in rows if NOISY & set(row.flags)]
-    if noisy:
-        verb = "is" if len(noisy) == 1 else "are"
-        found.append(
-            Finding(
-                text=f"{figures.counted(len(noisy), 'row')} of {figures.count(len(rows))} "
-                f"{verb} noisy: read small differences there with care.",
-                link="trust",
-            )
-        )
-    busy = [row for row in rows if BUSY & set(row.flags)]
-    if busy:
-        found.append(
-            Finding(
-                text=f"Other programs used the processor during {figures.counted(len(busy), 'row')} of "
-                f"{figures.count(len(rows))}: these speeds are lower than a quiet machine gives.",
-                link="trust",
-            )
-        )
-    return tuple(found)
 
 
 def _ceiling_findings(rows: Sequence[Row]) -> list[Finding]:
@@ -81,13 +52,6 @@ def _generation_share(rows: Sequence[Row]) -> str:
         f"Generation reaches {_span(exact)} of the exact ceiling (bandwidth ÷ bytes that a token must move) "
         "at its fastest setting"
     )
-    if max(exact) > BROKEN_ABOVE:
-        return text + (
-            "; above 100 % the bandwidth figure is too low for this model, most often because its weights "
-            "stay in the processor's cache"
-        )
-    if min(exact) < SUSPICIOUS_BELOW:
-        return text + "; so little asks whether the work was done on the device that you think"
     if pencil:
         text += f"; of {by_pencil} it is {_span(pencil)}, where people quote 70 to 85{THIN}%"
     return text
@@ -144,7 +108,7 @@ def _ladder_pair(rows: Sequence[Row]) -> tuple[Row, Row] | None:
     return (ordered[0], ordered[-1]) if ordered[0].quant != ordered[-1].quant else None
 
 
-def _failure_findings(rows: Sequence[Row]) -> list[Finding]:
+def failures(rows: Sequence[Row]) -> list[Finding]:
     failed = [row for row in rows if row.status in FAILED_STATUSES]
     if not failed:
         return []

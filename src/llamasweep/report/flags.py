@@ -1,11 +1,25 @@
-"""Flags in words: what each doubt means and what to do about it."""
+"""Flags in words: what each doubt means and what to do about it. One that a finding tells with its numbers is not told again."""
 
 from __future__ import annotations
 
-from llamasweep.report.names import shown
+from collections.abc import Collection, Iterable
 
-NOISY: frozenset[str] = frozenset({"noisy", "wide_spread"})
-BUSY: frozenset[str] = frozenset({"busy_neighbour", "contaminated"})
+from llamasweep.report.names import shown
+from llamasweep.results.finding_kinds import Kind
+
+_BUSY: frozenset[Kind] = frozenset({"busy_neighbour", "barrier_collapse"})
+_TOLD_BY: dict[str, frozenset[Kind]] = {
+    "wide_spread": frozenset({"wide_spread"}),
+    "noisy": frozenset({"wide_spread"}),
+    "busy_neighbour": _BUSY,
+    "contaminated": _BUSY,
+    "throttled": frozenset({"throttled"}),
+    "paged_from_disk": frozenset({"paged_from_disk"}),
+    "first_sample_slow": frozenset({"first_repetition_slow"}),
+    "above_ceiling": frozenset({"above_ceiling"}),
+    "far_below_ceiling": frozenset({"far_below_ceiling"}),
+}
+"""Flag -> kinds of findings that say the same. A flag is written on less evidence, so it may stand without a finding."""
 
 _FLAGS: dict[str, tuple[str, str]] = {
     "applied_differs": (
@@ -69,6 +83,11 @@ _FLAGS: dict[str, tuple[str, str]] = {
 }
 _FLAGS["noisy"] = _FLAGS["wide_spread"]
 _FLAGS["contaminated"] = _FLAGS["busy_neighbour"]
+
+
+def untold(flags: Iterable[str], kinds: Collection[Kind]) -> tuple[str, ...]:
+    """Flags of a row that none of the findings about it tells."""
+    return tuple(flag for flag in flags if _TOLD_BY.get(flag, frozenset()).isdisjoint(kinds))
 
 
 def flag_word(flag: str) -> str:

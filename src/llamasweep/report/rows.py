@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from llamasweep.report import names
 from llamasweep.report.names import AXIS_ORDER, model_family
+from llamasweep.report.row_marks import Mark, marks_of
+from llamasweep.results.findings import Finding
 from llamasweep.results.records import FAILED_STATUSES, Attempt, RunData, Sample
 
 NO_REASON = "no reason was recorded"
@@ -49,7 +51,8 @@ class Row:
 
     anchor: id in the page. settings: canonical name -> requested value, n_depth always there. rates: None unless
     measured. ceiling, fraction: the exact ceiling in t/s and the median's share of it; pencil_… the same of bandwidth /
-    model size. attempt: the latest try, for everything that does not change between rounds.
+    model size. attempt: the latest try, for everything that does not change between rounds. attempt_ids: of the tries that
+    the figures are made of. findings: about those tries, as far as `why` added them. marks: of them and of the flags.
     """
 
     anchor: str
@@ -72,6 +75,9 @@ class Row:
     n_rounds_failed: int
     flags: tuple[str, ...]
     attempt: Attempt
+    attempt_ids: tuple[str, ...]
+    marks: tuple[Mark, ...]
+    findings: tuple[Finding, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -167,6 +173,7 @@ def _row(
     flags = [flag for attempt in (ok or latest) for flag in attempt.flags]
     if ok and n_failed:
         flags.append("round_failed")
+    flags = list(dict.fromkeys(flags))
     rates = _rates(ok, samples)
     ceiling = _ceiling(one, "ceiling_tps")
     pencil = _ceiling(one, "pencil_ceiling_tps")
@@ -189,8 +196,10 @@ def _row(
         energy_j=_telemetry(ok, one, "energy_per_token_j"),
         n_rounds=len(latest),
         n_rounds_failed=n_failed,
-        flags=tuple(dict.fromkeys(flags)),
+        flags=tuple(flags),
         attempt=one,
+        attempt_ids=tuple(attempt.attempt_id for attempt in ok),
+        marks=marks_of(flags, (), 1),
     )
 
 

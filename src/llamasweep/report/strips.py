@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from llamasweep.report.flags import flag_word
 from llamasweep.report.names import axis_word, value_word
+from llamasweep.report.row_marks import Mark
 from llamasweep.report.rows import Row, axis_value, varying
 from llamasweep.report.tracks import Missing, Scale, Track, scale_of, track_of
 from llamasweep.results.records import FAILED_STATUSES
@@ -20,14 +20,14 @@ MAX_FULL_STRIPS = 12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strip:
-    """One row of the hero. setting: what tells it from its neighbours, in words, '' if nothing. doubts: its flags.
+    """One row of the hero. setting: what tells it from its neighbours, in words, '' if nothing. marks: of its rows.
 
     anchors: of the rows that it shows.
     """
 
     subject: str
     setting: str
-    doubts: tuple[str, ...]
+    marks: tuple[Mark, ...]
     anchors: tuple[str, ...]
     tg: Track | Missing
     pp: Track | Missing
@@ -161,9 +161,7 @@ def _strip(
     return Strip(
         subject=row.subject,
         setting=", ".join(words),
-        doubts=tuple(
-            dict.fromkeys(flag_word(f) for one in pair if one is not None for f in one.flags)
-        ),
+        marks=tuple(dict.fromkeys(mark for one in pair if one is not None for mark in one.marks)),
         anchors=tuple(one.anchor for one in pair if one is not None),
         tg=track_of(pair[0], scales[0]),
         pp=track_of(pair[1], scales[1]),

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llamasweep.report import figures
-from llamasweep.report.flags import flag_word
 from llamasweep.report.names import axis_word, shown, value_word
+from llamasweep.report.row_marks import Mark
 from llamasweep.report.rows import NO_REASON, Measured, Row, axis_value, constant, varying
 from llamasweep.report.strips import setting_word
 from llamasweep.report.trouble import STATUS_WORDS
@@ -27,6 +27,7 @@ class CellText:
     """What one table cell shows. sort: number or text to sort by, None = absent, sorted last. footnote: index or None.
 
     fraction, spread: what follows an integer part, apart so that decimal points align; None for other cells.
+    marks: shown in the place of the text.
     """
 
     text: str
@@ -34,6 +35,7 @@ class CellText:
     fraction: str | None = None
     spread: str | None = None
     footnote: int | None = None
+    marks: tuple[Mark, ...] = ()
     is_bad: bool = False
 
 
@@ -58,6 +60,7 @@ class Table:
 
 
 ENERGY = "J/token"
+MARKS_NOTE = "▲ alarm, ⚑ warning, ○ note, each with its card under Why slow; without a sign a flag of the run, see Trust"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,7 +132,7 @@ def table(rows: Sequence[Row]) -> Table:
         Column(title="t/s", note="median ± sample standard deviation", is_number=True),
         Column(title="n", note="repetitions kept (+ left out)", is_number=True),
         *(Column(title=f.title, note=_note_of(f, timed), is_number=True) for f in shown_figures),
-        Column(title="flags"),
+        Column(title="marks", note=MARKS_NOTE),
         Column(title="status"),
     )
     lines = tuple(_line(row, axes, shown_figures, footnotes) for row in rows)
@@ -180,7 +183,9 @@ def _line(
         _n_cell(row),
         *(_figure_cell(row, figure, footnotes) for figure in shown_figures),
         CellText(
-            text=", ".join(flag_word(flag) for flag in row.flags) or "none", sort=len(row.flags)
+            text=", ".join(mark.text for mark in row.marks) or "none",
+            sort=len(row.marks),
+            marks=row.marks,
         ),
         CellText(
             text=STATUS_WORDS.get(row.status, row.status),

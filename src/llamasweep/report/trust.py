@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llamasweep.report import figures
-from llamasweep.report.flags import flag_meaning, flag_word
+from llamasweep.report.flags import flag_meaning, flag_word, untold
 from llamasweep.report.names import shown
 from llamasweep.report.rows import NO_REASON, Row
 from llamasweep.results.records import RunData
@@ -18,7 +18,7 @@ MAX_ASSUMPTIONS = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Doubt:
-    """A flag: its word, what it means and what to do, and how many rows have it, with some anchors."""
+    """A flag that no finding tells: its word, what it means and what to do, and how many rows have it, with some anchors."""
 
     word: str
     meaning: str
@@ -31,12 +31,13 @@ class Trust:
     """Everything that speaks for or against the numbers.
 
     mark: one line for the head of the page. calibration: how each bandwidth figure was got. differences: sentence
-    and number of rows.
+    and number of rows. n_told_by_findings: rows with flags that findings tell with their numbers.
     """
 
     mark: str
     repetitions: str
     doubts: tuple[Doubt, ...]
+    n_told_by_findings: int
     differences: tuple[tuple[str, int], ...]
     calibration: tuple[str, ...]
     notes: tuple[str, ...]
@@ -57,6 +58,7 @@ def trust(runs: Sequence[RunData], rows: Sequence[Row]) -> Trust:
         ),
         repetitions=_repetitions(rows),
         doubts=_doubts(rows),
+        n_told_by_findings=sum(len(_untold(row)) < len(row.flags) for row in rows),
         differences=tuple((shown(text, 200), n) for text, n in differences.most_common(MAX_ITEMS)),
         calibration=_calibration(rows),
         notes=tuple(shown(note, 400) for run in runs for note in run.info.notes)[:MAX_ITEMS],
@@ -84,7 +86,7 @@ def _repetitions(rows: Sequence[Row]) -> str:
 def _doubts(rows: Sequence[Row]) -> tuple[Doubt, ...]:
     by_flag: dict[str, list[str]] = {}
     for row in rows:
-        for flag in row.flags:
+        for flag in _untold(row):
             by_flag.setdefault(flag, []).append(row.anchor)
     return tuple(
         Doubt(
@@ -95,6 +97,10 @@ def _doubts(rows: Sequence[Row]) -> tuple[Doubt, ...]:
         )
         for flag, anchors in sorted(by_flag.items(), key=lambda item: -len(item[1]))
     )
+
+
+def _untold(row: Row) -> tuple[str, ...]:
+    return untold(row.flags, {finding.kind for finding in row.findings})
 
 
 def _calibration(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from llamasweep.report import (
     table,
     trouble,
     trust,
+    why,
 )
 from llamasweep.report.chart_section import ChartSection
 from llamasweep.report.names import shown
@@ -32,7 +33,7 @@ from llamasweep.report.speed_sections import axis_findings, axis_sections, rates
 from llamasweep.results.records import RunData
 
 MAX_FACTS = 60
-MAX_FINDINGS = 7
+MAX_FINDINGS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +57,7 @@ class Page:
     hero: strips.Hero | None
     feel: feel.Feel | None
     sections: tuple[ChartSection, ...]
+    why: tuple[why.RunCards, ...]
     failures: tuple[trouble.Failure, ...]
     n_failures_left_out: int
     impossible: tuple[trouble.Impossible, ...]
@@ -72,7 +74,8 @@ def page(runs: Sequence[RunData]) -> Page:
     """The page of one run or of several together. Raises ValueError for none."""
     if not runs:
         raise ValueError("a report needs at least one run")
-    rows = rows_of(runs)
+    found = why.found_in(runs)
+    rows = why.with_findings(rows_of(runs), found)
     heads = tuple(
         _head(run, [row for row in rows if row.run_id == run.info.run_id]) for run in runs
     )
@@ -81,15 +84,17 @@ def page(runs: Sequence[RunData]) -> Page:
     sections = (*rates_section(rows), *axis_sections(rows), *resource_sections(rows))
     failed, n_left_out = trouble.failures(rows)
     impossible = trouble.impossible(rows)
+    reasons = why.cards(rows, found)
     hero = strips.hero(rows)
     feeling = feel.feel(rows)
     return Page(
         title=headline.headline(rows, where),
         heads=heads,
-        findings=_findings(rows),
+        findings=_findings(rows, reasons),
         hero=hero,
         feel=feeling,
         sections=sections,
+        why=reasons,
         failures=failed,
         n_failures_left_out=n_left_out,
         impossible=impossible,
@@ -101,15 +106,19 @@ def page(runs: Sequence[RunData]) -> Page:
         contents=_contents(
             (("ceiling", "Against the ceiling", hero), ("feel", "What it feels like", feeling)),
             sections,
-            (("failures", "What failed", failed), ("impossible", "Not tried", impossible)),
+            (
+                ("why", "Why slow", reasons),
+                ("failures", "What failed", failed),
+                ("impossible", "Not tried", impossible),
+            ),
         ),
         version=shown(runs[0].info.llamasweep_version, 40),
     )
 
 
-def _findings(rows: Sequence[Row]) -> tuple[findings.Finding, ...]:
+def _findings(rows: Sequence[Row], reasons: Sequence[why.RunCards]) -> tuple[findings.Finding, ...]:
     """Warnings always have their place; what was found fills the rest."""
-    last = findings.warnings(rows)
+    last = (*findings.failures(rows), *why.sentences(reasons, len(rows)))
     first = (*findings.findings(rows), *axis_findings(rows))
     return (*first[: MAX_FINDINGS - len(last)], *last)
 

@@ -61,7 +61,7 @@ def test_a_half_that_failed_is_told_before_one_that_was_not_tried() -> None:
 
 def test_doubts_stand_at_their_strip() -> None:
     (strip,) = _strips([measured(1, [10.0], flags=("wide_spread", "busy_neighbour"))])
-    assert strip.doubts == ("noisy", "others busy")
+    assert [mark.text for mark in strip.marks] == ["noisy", "others busy"]
 
 
 def test_nothing_measured_has_no_hero() -> None:

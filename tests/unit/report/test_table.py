@@ -38,7 +38,7 @@ def _note(view: Table, cell: CellText) -> str:
 def test_columns_are_what_varies_and_what_was_measured() -> None:
     view = table(rows_of([run_of(sweep_parts())]))
     assert _titles(view) == [
-        "model", "quant", "threads", "depth", "test", "t/s", "n", "of ceiling", "of pencil", "size", "RAM", "flags", "status",
+        "model", "quant", "threads", "depth", "test", "t/s", "n", "of ceiling", "of pencil", "size", "RAM", "marks", "status",
     ]  # fmt: skip
     assert view.same == ("ubatch 512",)
 

@@ -63,6 +63,8 @@
     show();
     write();
     var target = document.getElementById(parts[0]);
+    var folded = target && target.closest("details:not([open])");
+    if (folded) { folded.open = true; }
     if (target && (parts[1] !== null || !isFirst)) { target.scrollIntoView(); }
   }
 
