@@ -54,20 +54,20 @@ def parse_bytes(text: str | int) -> Bytes:
 
 
 def parse_bytes_per_s(text: str | int | float) -> BytesPerSecond:
-    """Bytes per second, above 0, from "51.2 GB/s", "400 Gb/s" (bits) or a plain number of them."""
-    if isinstance(text, int | float):
-        value = float(text)
-    else:
-        match = _RATE.fullmatch(text.strip()) if isinstance(text, str) else None
-        if match is None:
-            raise ValueError(f"{quoted(text)} is not a bandwidth; write it like '51.2 GB/s'")
-        try:
-            value = float(parse_bytes(match.group(1)))
-        except ValueError:
-            raise ValueError(
-                f"{quoted(text)} is not a bandwidth; write it like '51.2 GB/s'"
-            ) from None
-    if isinstance(text, bool) or not math.isfinite(value) or value <= 0:
+    """Bytes per second, above 0, from "51.2 GB/s" or "400 Gb/s" (bits).
+
+    A plain number is refused: people mean GB/s by it, and 51 bytes a second would make nonsense of every ceiling.
+    """
+    match = _RATE.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(
+            f"{quoted(text)} is not a bandwidth; write it with its unit, like '51.2 GB/s'"
+        )
+    try:
+        value = float(parse_bytes(match.group(1)))
+    except ValueError:
+        raise ValueError(f"{quoted(text)} is not a bandwidth; write it like '51.2 GB/s'") from None
+    if not math.isfinite(value) or value <= 0:
         raise ValueError(f"{quoted(text)} is not a bandwidth above 0")
     return BytesPerSecond(value)
 

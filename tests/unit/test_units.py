@@ -50,13 +50,15 @@ def test_ambiguous_or_broken_sizes_are_refused(text: str | int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "bytes_per_s"),
-    [("51.2 GB/s", 51.2e9), ("400 Gb/s", 50e9), ("1 GiB/s", 2**30), ("3 GBps", 3e9), (5e9, 5e9)],
+    [("51.2 GB/s", 51.2e9), ("400 Gb/s", 50e9), ("1 GiB/s", 2**30), ("3 GBps", 3e9)],
 )
 def test_bandwidths_are_read_as_written(text: str | float, bytes_per_s: float) -> None:
     assert parse_bytes_per_s(text) == pytest.approx(bytes_per_s)
 
 
-@pytest.mark.parametrize("text", ["51.2", "51.2 GB", "0 GB/s", "G/s", 0, float("inf"), True])
+@pytest.mark.parametrize(
+    "text", ["51.2", 51, 5e9, "51.2 GB", "0 GB/s", "G/s", 0, float("inf"), True]
+)
 def test_broken_bandwidths_are_refused(text: str | float) -> None:
     with pytest.raises(ValueError, match="not a bandwidth"):
         parse_bytes_per_s(text)

@@ -19,7 +19,7 @@ from llamasweep.run.bandwidths import Bandwidths
 from llamasweep.run.ceiling_columns import describe_ceiling
 from llamasweep.run.group_log import GroupLog, GroupRecord, read_group_log
 from llamasweep.run.group_run import Command, OnEvent, Outcome, Stop, run_group
-from llamasweep.run.process import EngineProcess, clean_environment
+from llamasweep.run.process import EngineProcess, clean_environment, inherited_settings
 from llamasweep.run.secrets import hide_in_argv, hide_in_environment, secrets_in
 from llamasweep.run.session import Session
 from llamasweep.run.timeouts import Expected
@@ -124,7 +124,7 @@ def group_description(
     return {
         "common": common_columns(group, session, bench),
         "argv": hide_in_argv(call.argv, home),
-        "env": hide_in_environment(call.env, home),
+        "env": hide_in_environment([*inherited_settings(), *call.env], home),
         "cells": [
             {**describe_cell(cell, group, session), "ceiling": _ceiling(cell, group, bench)}
             for cell in call.expected

@@ -23,6 +23,8 @@ from typing import IO, Literal
 
 import psutil
 
+from llamasweep.run.secrets import names_secret
+
 _LAUNCHER = Path(__file__).with_name("launch.py")
 _READ_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 20
@@ -44,13 +46,18 @@ _KEPT_PREFIXES = (
 def clean_environment(
     extra: Sequence[tuple[str, str]], base: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What an engine gets: what finds its libraries and devices, and `extra`. No tokens, no user's settings."""
+    """What an engine gets: what finds its libraries and devices, what steers it, and `extra`. No tokens."""
     source = os.environ if base is None else base
-    kept = {
-        k: v for k, v in source.items() if k in _KEPT_ENVIRONMENT or k.startswith(_KEPT_PREFIXES)
-    }
-    kept.update(extra)
-    return kept
+    kept = {k: v for k, v in source.items() if k in _KEPT_ENVIRONMENT}
+    return {**kept, **dict(inherited_settings(source)), **dict(extra)}
+
+
+def inherited_settings(base: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+    """Variables of the user's shell that may change what an engine does, such as OMP_NUM_THREADS; they are recorded."""
+    source = os.environ if base is None else base
+    return sorted(
+        (k, v) for k, v in source.items() if k.startswith(_KEPT_PREFIXES) and not names_secret(k)
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

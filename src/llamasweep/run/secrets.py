@@ -27,6 +27,11 @@ _KNOWN_FORM = re.compile(
 _SECRET_FLAGS = frozenset({"-hft", "--hf-token", "--api-key", "--token"})
 
 
+def names_secret(name: str) -> bool:
+    """Whether a variable of this name holds a token, a key or a password."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def hide_in_environment(
     pairs: Sequence[tuple[str, str]], home: str | None = None
 ) -> dict[str, str]:

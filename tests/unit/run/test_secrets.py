@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from llamasweep.run.process import clean_environment, inherited_settings
 from llamasweep.run.secrets import (
     hide_arguments,
     hide_home,
@@ -130,3 +131,18 @@ def test_what_the_engine_repeats_of_its_secrets_is_hidden() -> None:
 
 def test_a_short_secret_is_not_searched_for_in_numbers() -> None:
     assert secrets_in(["bench", "--token", "12"], [("KEY", "512")]) == ()
+
+
+def test_settings_of_the_shell_reach_the_engine_and_the_record_but_tokens_do_not() -> None:
+    shell = {
+        "OMP_NUM_THREADS": "1",
+        "LLAMA_API_KEY": "sk-very-secret",
+        "EDITOR": "vi",
+        "PATH": "/bin",
+    }
+    assert inherited_settings(shell) == [("OMP_NUM_THREADS", "1")]
+    assert clean_environment([("A", "b")], shell) == {
+        "PATH": "/bin",
+        "OMP_NUM_THREADS": "1",
+        "A": "b",
+    }
