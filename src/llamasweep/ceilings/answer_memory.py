@@ -101,7 +101,7 @@ def _part(
         compute_bytes_upper=sum(need.compute_bytes_upper for need in counted),
         reserve_bytes=sum(need.reserve_bytes for need in counted),
         total_bytes=sum(need.total_bytes for need in counted),
-        available_bytes=None if None in sizes else sum(size or 0 for size in sizes),
+        available_bytes=None if None in sizes else sum(s for s in sizes if s is not None),
         fits=fits,
         resident_bytes=fit.resident_bytes,
         mapped_bytes=fit.mapped_bytes,
@@ -113,12 +113,14 @@ def _disk(facts: ModelFacts, question: Question, rig: Rig, fit: MemoryFit) -> Di
     """Only where all is on the host, its weights do not fit, and the disk is known."""
     host = rig.processors[HOST]
     is_alone = all(not need.total_bytes for need in fit.devices[1:])
-    if not is_alone or not fit.mapped_bytes or host.disk is None or host.bandwidth is None:
+    if not is_alone or not fit.mapped_bytes or fit.resident_bytes is None:
+        return None
+    if host.disk is None or host.bandwidth is None:
         return None
     found = disk_decode(
         facts,
         question.settings,
-        resident_bytes=fit.resident_bytes or 0,
+        resident_bytes=fit.resident_bytes,
         n_depth=question.n_depth,
         n_gen=question.n_gen,
         disk=DiskTier(ram=host.bandwidth, sequential=host.disk[0], random=host.disk[1]),

@@ -193,7 +193,9 @@ def read_architecture(facts: ModelFacts) -> Architecture:
     if facts.arch not in MODELLED:
         raise NotModelledError(f"not modelled: the architecture {facts.arch[:64]!r}")
     keys = Keys(dict(facts.metadata), facts.arch)
-    n_layers = facts.n_layers or 0
+    n_layers = facts.n_layers
+    if n_layers is None:
+        raise ModelFileError(f"the key '{facts.arch[:64]}.block_count' is missing")
     n_drafting = keys.number("nextn_predict_layers")
     if not 0 < n_layers <= MAX_LAYERS or n_drafting >= n_layers:
         raise ModelFileError(
@@ -268,7 +270,9 @@ def _head_sizes(keys: Keys, facts: ModelFacts, n_heads: int) -> tuple[int, int]:
     """key_length and value_length, by default embedding / heads of layer 0; 0 without heads."""
     if n_heads == 0:
         return 0, 0
-    default = (facts.n_embd or 0) // n_heads
+    if facts.n_embd is None:
+        raise ModelFileError("the embedding length is missing, from which head sizes follow")
+    default = facts.n_embd // n_heads
     return (
         keys.number("attention.key_length", default),
         keys.number("attention.value_length", default),

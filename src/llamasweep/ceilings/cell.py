@@ -240,8 +240,10 @@ class _Asked:
         n_tokens = n_prompt + n_gen
         prompt_s, answer_s = n_prompt / prompt.ceiling_tps, n_gen / answer.ceiling_tps
 
-        def mean(of_prompt: float | None, of_answer: float | None) -> float:
-            return ((of_prompt or 0.0) * n_prompt + (of_answer or 0.0) * n_gen) / n_tokens
+        def mean(of_prompt: float | None, of_answer: float | None) -> float | None:
+            if of_prompt is None or of_answer is None:
+                return None
+            return (of_prompt * n_prompt + of_answer * n_gen) / n_tokens
 
         n_bytes = mean(prompt.bytes_per_token, answer.bytes_per_token)
         flop = mean(prompt.flop_per_token, answer.flop_per_token)
@@ -253,7 +255,7 @@ class _Asked:
             bound=prompt.bound if prompt_s > answer_s else answer.bound,
             bytes_per_token=n_bytes,
             flop_per_token=flop,
-            arithmetic_intensity=flop / n_bytes,
+            arithmetic_intensity=None if flop is None or not n_bytes else flop / n_bytes,
             bandwidth_bytes_per_s=self._hardware.bandwidth.bytes_per_s,
             peak_flop_per_s=self._peak_flop_per_s,
             assumptions=tuple(dict.fromkeys(prompt.assumptions + answer.assumptions)),

@@ -141,11 +141,17 @@ class BestLayout:
     missing_bytes: int | None
 
 
+def _speed_rank(choice: FitChoice) -> tuple[bool, float]:
+    """For ordering alone: a choice whose speed is not known comes after all whose speed is."""
+    tps = choice.decode_ceiling_full_tps
+    return (False, 0.0) if tps is None else (True, tps)
+
+
 def find_best(facts: ModelFacts, question: Question, rig: Rig) -> BestLayout:
     """The layout for the question's own context and cache types. Raises as `find_fit`."""
     search = _Search(facts, question, rig)
     choices = search.choices(question.settings)
-    best = max(choices, key=lambda pair: pair[1].decode_ceiling_full_tps or 0.0, default=None)
+    best = max(choices, key=lambda pair: _speed_rank(pair[1]), default=None)
     if best is None:
         lacks = [
             search.layouts.missing_bytes(layout, question.settings)
@@ -185,7 +191,7 @@ class _Search:
     def best(self, n_ctx: int, kind: str) -> FitChoice | None:
         """The fastest layout that fits, None where none does."""
         choices = [choice for _, choice in self.choices(self.settings(n_ctx, kind))]
-        return max(choices, key=lambda choice: choice.decode_ceiling_full_tps or 0.0, default=None)
+        return max(choices, key=_speed_rank, default=None)
 
     def choices(self, settings: ContextSettings) -> list[tuple[Layout, FitChoice]]:
         """The layouts that fit, each with what it gives."""

@@ -120,7 +120,21 @@ def test_settings_that_llama_cpp_refuses_are_a_reason() -> None:
 def test_missing_metadata_is_a_reason() -> None:
     facts = facts_of({"general.architecture": "llama"}, [("token_embd.weight", (256, 4), "f32")])
     cell = cell_ceiling(facts, n_prompt=0, n_gen=16, bandwidth_bytes_per_s=273e9)
-    assert "0 layers" in (cell.reason or "")
+    assert cell.reason == "the key 'llama.block_count' is missing"
+
+
+def test_heads_of_an_unknown_size_are_a_reason_and_no_cache_of_nothing() -> None:
+    facts = facts_of(
+        {
+            "general.architecture": "llama",
+            "llama.block_count": 1,
+            "llama.attention.head_count": 4,
+        },
+        [("token_embd.weight", (256, 4), "f32")],
+    )
+    cell = cell_ceiling(facts, n_prompt=0, n_gen=16, bandwidth_bytes_per_s=273e9)
+    assert cell.ceiling_tps is None
+    assert "embedding length is missing" in (cell.reason or "")
 
 
 def test_a_test_of_nothing_is_a_reason() -> None:

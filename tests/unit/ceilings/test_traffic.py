@@ -148,6 +148,7 @@ def test_a_file_without_matrices_has_no_traffic() -> None:
         {
             "general.architecture": "llama",
             "llama.block_count": 1,
+            "llama.embedding_length": 256,
             "llama.attention.head_count": 1,
         },
         [("blk.0.attn_norm.weight", (256,), "f32"), ("token_embd.weight", (), "f32")],
