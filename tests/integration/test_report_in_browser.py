@@ -99,6 +99,39 @@ def test_a_filter_acts_on_rows_and_strips_and_stands_in_the_url(pages: Pages) ->
     assert tab.said() == []
 
 
+MARKS = "[...document.querySelectorAll('.chart svg [data-rows]')]"
+SHOWN_FIGURES = "[...document.querySelectorAll('figure.chart')].filter(one => !one.hidden)"
+
+
+def test_a_filter_dims_the_marks_of_other_rows_and_the_captions_count_them(pages: Pages) -> None:
+    tab = pages.open("full")
+    assert tab.evaluate(f"{MARKS}.length") > 100
+    assert tab.evaluate(f"{MARKS}.filter(mark => mark.classList.contains('off')).length") == 0
+    _choose(tab, "Quantisation", "Q4_0")
+    open_ids = f"new Set({OPEN_ROWS}.map(row => row.id))"
+    assert tab.evaluate(
+        f"(open => {MARKS}.every(mark => mark.classList.contains('off') !== "
+        f"mark.dataset.rows.split(' ').some(id => open.has(id))))({open_ids})"
+    )
+    notes = tab.evaluate(f"{SHOWN_FIGURES}.map(one => one.querySelector('.matched').textContent)")
+    assert notes
+    assert all(re.match(r"Filter: \d+ of \d+ rows shown", note) for note in notes)
+    assert notes[0].startswith("Filter: 2 of 4 rows shown")
+    tab.evaluate("document.getElementById('clear').click()")
+    assert tab.evaluate(f"{MARKS}.filter(mark => mark.classList.contains('off')).length") == 0
+    assert tab.evaluate(f"{SHOWN_FIGURES}.every(one => one.querySelector('.matched').hidden)")
+
+
+def test_charts_without_a_matching_row_give_way_and_their_section_says_so(pages: Pages) -> None:
+    tab = pages.open("full", fragment="#?model=tiny-qwen3&test=tg32")
+    words = tab.evaluate(f"{SHOWN_FIGURES}.map(one => one.textContent)")
+    assert words
+    assert all("tiny-qwen3" in text for text in words)
+    note = tab.evaluate("document.querySelector('#axis-n_depth > .matched').textContent")
+    assert note == "3 of 4 charts hidden: nothing there matches the filter."
+    assert tab.said() == []
+
+
 def test_a_link_with_a_fragment_shows_the_same_view(pages: Pages) -> None:
     tab = pages.open("full", fragment="#rows?model=tiny-qwen3&threads=2&nonsense=%E0%A4%A")
     assert tab.evaluate(f"{OPEN_ROWS}.length") == 2 * 3 * 2

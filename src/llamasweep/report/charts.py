@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llamasweep.report import figures
+from llamasweep.report.mark_rows import told
 from llamasweep.report.marks import (
     GROUPED,
     PALETTE,
@@ -48,13 +49,16 @@ def rates_chart(rows: Sequence[Row], labels: Sequence[str]) -> Spec:
         {
             "mark": {
                 "type": "text",
-                "aria": False,
                 "align": "left",
                 "dx": 7,
                 "color": PALETTE["ink"],
                 "fontSize": 13,
             },
-            "encoding": {"x": speed("label_x"), "text": {"field": "label"}},
+            "encoding": {
+                "x": speed("label_x"),
+                "text": {"field": "label"},
+                "description": {"field": "of_row"},
+            },
         },
     ]
     for layer in layers:
@@ -112,13 +116,14 @@ def _figures_of(row: Row) -> Spec:
     """What every mark of a row carries."""
     rates = row.rates
     if rates is None:
-        return {}
+        return {"of_row": told([row])}
     has_range = rates.n_kept > 1 and rates.low is not None and rates.high is not None
     return {
         "median": rates.median,
         "low": rates.low if has_range else None,
         "high": rates.high if has_range else None,
-        "words": row_words(row),
+        "of_row": told([row]),
+        "words": told([row], row_words(row)),
     }
 
 
@@ -155,8 +160,8 @@ def _bar(row: Row, label: str) -> Spec:
         | ticks
         | {
             "name": shown(label, 48),
-            "ceiling_words": _tick_words("exact ceiling", ticks["ceiling"]),
-            "pencil_words": _tick_words("pencil ceiling", ticks["pencil"]),
+            "ceiling_words": told([row], _tick_words("exact ceiling", ticks["ceiling"])),
+            "pencil_words": told([row], _tick_words("pencil ceiling", ticks["pencil"])),
             "label_x": 0.0 if rates is None else _label_x(rates, list(ticks.values())),
             "label": "not measured" if rates is None else figures.number(rates.median),
             "kept": [] if rates is None else list(rates.kept),
@@ -185,6 +190,7 @@ def _line(index: int, panel: Panel) -> list[Spec]:
             "x": point.x,
             "series": str(index),
             "is_last": point is series.points[-1],
+            "of_series": told(one.row for one in series.points),
             "label": shown(series.label, 40),
             "kept": list(point.row.rates.kept) if point.row.rates else [],
         }
@@ -209,14 +215,13 @@ def _dot_layers(rows: Sequence[Row], values: list[Spec], along: str) -> list[Spe
             "mark": {
                 "type": "point",
                 "shape": "circle",
-                "aria": False,
                 "size": 11,
                 across + "Offset": 10 if along == "x" else 7,
                 "filled": True,
                 "color": PALETTE["ink"],
                 "opacity": 0.6,
             },
-            "encoding": {along: speed("kept")},
+            "encoding": {along: speed("kept"), "description": {"field": "of_row"}},
         }
     ]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from llamasweep.report.mark_rows import told
 from llamasweep.report.names import shown
-from llamasweep.report.panels import Panel
+from llamasweep.report.panels import Panel, Series
+from llamasweep.report.rows import Row
 
 Spec = dict[str, Any]
 
@@ -81,8 +83,12 @@ def speed(field: str, title: str = "tokens per second") -> Spec:
 def range_layer(along: str) -> Spec:
     return {
         "transform": [{"filter": "isValid(datum.low)"}],
-        "mark": {"type": "rule", "color": PALETTE["ink"], "strokeWidth": 1.25, "aria": False},
-        "encoding": {along: speed("low"), along + "2": {"field": "high"}},
+        "mark": {"type": "rule", "color": PALETTE["ink"], "strokeWidth": 1.25},
+        "encoding": {
+            along: speed("low"),
+            along + "2": {"field": "high"},
+            "description": {"field": "of_row"},
+        },
     }
 
 
@@ -101,7 +107,6 @@ def line_layer(panel: Panel) -> Spec:
     return {
         "mark": {
             "type": "line",
-            "aria": False,
             "color": PALETTE[panel.kind],
             "strokeWidth": 2,
             "opacity": 1 if panel.is_numeric else 0.35,
@@ -110,6 +115,7 @@ def line_layer(panel: Panel) -> Spec:
             "y": speed("median"),
             "strokeDash": by_series(n, DASHES),
             "detail": {"field": "series"},
+            "description": {"field": "of_series"},
         },
     }
 
@@ -141,8 +147,7 @@ def ceilings(panel: Panel) -> dict[CeilingLine, str]:
     top = max(point.median for series in panel.series for point in series.points)
     found: dict[CeilingLine, list[str]] = {}
     for series in panel.series:
-        known = [(point.x, point.row.ceiling.value) for point in series.points]
-        line = tuple((x, value) for x, value in known if value is not None)
+        line = _known_ceilings(series)
         if line and max(value for _, value in line) <= top * 2.2:
             found.setdefault(line, []).append(series.label)
     is_one = len(found) == 1
@@ -152,7 +157,7 @@ def ceilings(panel: Panel) -> dict[CeilingLine, str]:
 def ceiling_layers(panel: Panel) -> list[Spec]:
     """Ink lines through the exact ceilings: level along threads, falling with depth."""
     values = [
-        {"x": x, "ceiling": value, "line": index}
+        {"x": x, "ceiling": value, "line": index, "of_rows": told(_rows_under(line, panel))}
         for index, line in enumerate(ceilings(panel))
         for x, value in line
     ]
@@ -161,23 +166,40 @@ def ceiling_layers(panel: Panel) -> list[Spec]:
     return [
         {
             "data": {"values": values},
-            "mark": {"type": "line", "color": PALETTE["ink"], "strokeWidth": 1.25, "aria": False},
-            "encoding": {"y": speed("ceiling"), "detail": {"field": "line"}},
+            "mark": {"type": "line", "color": PALETTE["ink"], "strokeWidth": 1.25},
+            "encoding": {
+                "y": speed("ceiling"),
+                "detail": {"field": "line"},
+                "description": {"field": "of_rows"},
+            },
         }
     ]
 
 
+def _known_ceilings(series: Series) -> CeilingLine:
+    known = [(point.x, point.row.ceiling.value) for point in series.points]
+    return tuple((x, value) for x, value in known if value is not None)
+
+
+def _rows_under(line: CeilingLine, panel: Panel) -> list[Row]:
+    return [p.row for s in panel.series if _known_ceilings(s) == line for p in s.points]
+
+
 def end_labels(values: Sequence[Spec], panel: Panel) -> list[Spec]:
     """Names beside the right ends of lines and ceilings, moved apart where they would touch."""
-    ends = [(float(v["median"]), v["label"], "ink") for v in values if v["is_last"]]
-    ends += [(line[-1][1], shown(label, 40), "quiet") for line, label in ceilings(panel).items()]
-    tops = [value for line in ceilings(panel) for _, value in line]
+    drawn = ceilings(panel)
+    ends = [(float(v["median"]), v["label"], "ink", v["of_series"]) for v in values if v["is_last"]]
+    ends += [
+        (line[-1][1], shown(label, 40), "quiet", told(_rows_under(line, panel)))
+        for line, label in drawn.items()
+    ]
+    tops = [value for line in drawn for _, value in line]
     top = max([*(float(v["high"] or v["median"]) for v in values), *tops])
-    colors = [color for _, _, color in sorted(ends)]
-    placed = spread_apart([(y, label) for y, label, _ in sorted(ends)], gap=top * 0.08)
+    ends.sort()
+    placed = spread_apart([(y, label) for y, label, *_ in ends], gap=top * 0.08)
     return [
-        {"y": y, "label": label, "color": color}
-        for (y, label), color in zip(placed, colors, strict=True)
+        {"y": y, "label": label, "color": color, "of_rows": rows}
+        for (y, label), (_, _, color, rows) in zip(placed, ends, strict=True)
     ]
 
 
@@ -196,14 +218,18 @@ def label_layers(labels: Sequence[Spec]) -> list[Spec]:
             "data": {"values": [label for label in labels if label["color"] == color]},
             "mark": {
                 "type": "text",
-                "aria": False,
                 "align": "left",
                 "dx": 9,
                 "limit": MAX_LABEL_WIDTH,
                 "color": PALETTE[color],
                 "fontSize": 13,
             },
-            "encoding": {"x": {"value": "width"}, "y": speed("y"), "text": {"field": "label"}},
+            "encoding": {
+                "x": {"value": "width"},
+                "y": speed("y"),
+                "text": {"field": "label"},
+                "description": {"field": "of_rows"},
+            },
         }
         for color in ("ink", "quiet")
         if any(label["color"] == color for label in labels)

@@ -19,13 +19,14 @@ from markupsafe import Markup
 
 from llamasweep.report import figures
 from llamasweep.report.charts import row_words
+from llamasweep.report.mark_rows import with_rows
 from llamasweep.report.table import rate_text
 from llamasweep.report.tracks import Track
 from llamasweep.report.views import Page, page
 from llamasweep.results.records import RunData
 
 VEGA_LITE = "6.1"
-_LONG_NUMBERS = re.compile(r' (?:d|transform)="[^"<]*"')
+_LONG_NUMBERS = re.compile(r' (?:d|transform|[xy]2?)="[^"<]*"')
 _ID = re.compile(r'(\bid="|url\(#|href="#)')
 
 
@@ -65,9 +66,9 @@ def render_page(view: Page) -> str:
 
 
 def chart_svg(spec: dict[str, Any], prefix: str) -> str:
-    """A chart as SVG whose ids begin with `prefix`, so that several stand in one page."""
+    """A chart as SVG whose ids begin with `prefix`, so that several stand in one page; its marks name their rows."""
     svg: str = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
-    return _LONG_NUMBERS.sub(_shortened, _ID.sub(rf"\g<1>{prefix}", svg))
+    return with_rows(_LONG_NUMBERS.sub(_shortened, _ID.sub(rf"\g<1>{prefix}", svg)))
 
 
 def _shortened(attribute: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from llamasweep.report import figures
+from llamasweep.report.mark_rows import told
 from llamasweep.report.marks import (
     DASHES,
     GROUPED,
@@ -41,9 +42,15 @@ def growth_chart(view: Growth) -> Spec:
     """Memory along the depth: lines told apart by dash and shape, named at their ends."""
     scale, unit = _memory_unit([value for line in view.lines for _, value, _ in line.points])
     values = [
-        {"x": x, "y": value / scale, "series": str(index), "words": words}
+        {
+            "x": x,
+            "y": value / scale,
+            "series": str(index),
+            "words": told([row], words),
+            "of_series": told(line.rows),
+        }
         for index, line in enumerate(view.lines)
-        for x, value, words in line.points
+        for (x, value, words), row in zip(line.points, line.rows, strict=True)
     ]
     x: Spec = {"field": "x", "type": "quantitative", "title": "tokens already in the context"}
     x["axis"] = {"grid": False, "values": sorted({value["x"] for value in values})}
@@ -52,17 +59,20 @@ def growth_chart(view: Growth) -> Spec:
     y = _quantity("y", f"peak, {unit}")
     n = len(view.lines)
     mark = {"color": PALETTE["quiet"], "opacity": 1}
-    ends = [(line.points[-1][1] / scale, shown(line.label, 40)) for line in view.lines]
+    ends = sorted(
+        (line.points[-1][1] / scale, shown(line.label, 40), told(line.rows)) for line in view.lines
+    )
     highest = max(value / scale for line in view.lines for _, value, _ in line.points)
-    placed = spread_apart(ends, gap=highest * 0.08)
+    placed = spread_apart([(height, label) for height, label, _ in ends], gap=highest * 0.08)
     layers: list[Spec] = [
         {
-            "mark": {"type": "line", "aria": False, "strokeWidth": 2, **mark},
+            "mark": {"type": "line", "strokeWidth": 2, **mark},
             "encoding": {
                 "x": x,
                 "y": y,
                 "strokeDash": by_series(n, DASHES),
                 "detail": {"field": "series"},
+                "description": {"field": "of_series"},
             },
         },
         {
@@ -74,7 +84,13 @@ def growth_chart(view: Growth) -> Spec:
                 "description": {"field": "words"},
             },
         },
-        _end_names([{"y": height, "label": label} for height, label in placed], y),
+        _end_names(
+            [
+                {"y": height, "label": label, "of_rows": rows}
+                for (height, label), (_, _, rows) in zip(placed, ends, strict=True)
+            ],
+            y,
+        ),
     ]
     return framed(values, layers, height=210, config={"axisX": {"grid": False}})
 
@@ -111,15 +127,17 @@ def _bars_chart(view: Bars, title: str, scale: float, color: str, show: Show) ->
             "mark": bar.mark / scale if bar.mark is not None else None,
             "label_x": max(bar.value, bar.value if bar.mark is None else bar.mark) / scale,
             "label": show(bar.value),
-            "words": bar.words,
+            "words": told([bar.row], bar.words),
+            "of_row": told([bar.row]),
         }
         for bar in view.bars
     ]
     names = [value["name"] for value in values]
     position: Spec = {"field": "name", "type": "nominal", "sort": names, "title": None}
     position["axis"] = {"labelLimit": 150, "ticks": False, "domain": False, "labelPadding": 6}
-    text = {"type": "text", "aria": False, "align": "left", "dx": 7, "fontSize": 13}
-    tick = {"type": "tick", "thickness": 2.5, "size": 22, "opacity": 1, "aria": False}
+    text = {"type": "text", "align": "left", "dx": 7, "fontSize": 13}
+    tick = {"type": "tick", "thickness": 2.5, "size": 22, "opacity": 1}
+    silent = {"description": {"field": "of_row"}}
     layers: list[Spec] = [
         {
             "mark": {"type": "bar", "height": 12, "color": color, "opacity": 0.85},
@@ -128,11 +146,11 @@ def _bars_chart(view: Bars, title: str, scale: float, color: str, show: Show) ->
         {
             "transform": [{"filter": "isValid(datum.mark)"}],
             "mark": {**tick, "color": PALETTE["ink"]},
-            "encoding": {"x": _quantity("mark", title)},
+            "encoding": {"x": _quantity("mark", title), **silent},
         },
         {
             "mark": {**text, "color": PALETTE["ink"]},
-            "encoding": {"x": _quantity("label_x", title), "text": {"field": "label"}},
+            "encoding": {"x": _quantity("label_x", title), "text": {"field": "label"}, **silent},
         },
     ]
     for layer in layers:
@@ -161,14 +179,18 @@ def _end_names(names: Sequence[Spec], y: Spec) -> Spec:
         "data": {"values": list(names)},
         "mark": {
             "type": "text",
-            "aria": False,
             "align": "left",
             "dx": 9,
             "limit": MAX_LABEL_WIDTH,
             "color": PALETTE["ink"],
             "fontSize": 13,
         },
-        "encoding": {"x": {"value": "width"}, "y": y, "text": {"field": "label"}},
+        "encoding": {
+            "x": {"value": "width"},
+            "y": y,
+            "text": {"field": "label"},
+            "description": {"field": "of_rows"},
+        },
     }
 
 
@@ -201,9 +223,11 @@ def _spot_value(spot: Spot, view: Roofline) -> Spec:
         "kind": row.kind,
         "series": "0" if row.kind == "tg" else "1",
         "label": shown(row.quant if is_one_family and row.quant else row.subject, 40),
-        "words": (
+        "of_row": told([row]),
+        "words": told(
+            [row],
             f"{shown(row.subject, 60)}, {row.test}: {figures.number(spot.flop_per_byte)} FLOP per byte, "
-            f"{figures.compute(spot.flop_per_s)}"
+            f"{figures.compute(spot.flop_per_s)}",
         ),
     }
 
@@ -225,18 +249,22 @@ def _spot_names(kind: str, values: Sequence[Spec], gap: float, x: Spec, y: Spec)
     return {
         "data": {
             "values": [
-                {"x": value["x"], "y": 10**height, "label": label}
+                {"x": value["x"], "y": 10**height, "label": label, "of_row": value["of_row"]}
                 for value, (height, label) in zip(of_kind, placed, strict=True)
             ]
         },
         "mark": {
             "type": "text",
-            "aria": False,
             "align": "right" if is_left else "left",
             "dx": -9 if is_left else 9,
             "limit": MAX_LABEL_WIDTH,
             "color": PALETTE["ink"],
             "fontSize": 13,
         },
-        "encoding": {"x": x, "y": y, "text": {"field": "label"}},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "text": {"field": "label"},
+            "description": {"field": "of_row"},
+        },
     }

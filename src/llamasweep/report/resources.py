@@ -8,7 +8,7 @@ from typing import Literal
 
 from llamasweep.report import figures
 from llamasweep.report.names import shown, value_word
-from llamasweep.report.panels import panels
+from llamasweep.report.panels import Series, panels
 from llamasweep.report.rows import Measured, Row, varying
 from llamasweep.report.strips import per_model
 
@@ -41,10 +41,11 @@ class Bars:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """Peaks along the depth of one series. points: (depth in tokens, bytes, the point in words)."""
+    """Peaks along the depth of one series. points: (depth in tokens, bytes, the point in words). rows: one per point."""
 
     label: str
     points: tuple[tuple[float, float, str], ...]
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,17 +71,7 @@ def memory_growth(rows: Sequence[Row]) -> tuple[Growth, ...]:
             continue
         points = [point for series in panel.series for point in series.points]
         where: Where = "VRAM" if any(p.row.vram_bytes.value for p in points) else "RAM"
-        lines = [
-            Line(
-                label=series.label,
-                points=tuple(
-                    (float(point.x), value, _depth_words(point.row, where, value))
-                    for point in series.points
-                    if (value := _memory(point.row, where).value) is not None
-                ),
-            )
-            for series in panel.series[:MAX_LINES]
-        ]
+        lines = [_memory_line(series, where) for series in panel.series[:MAX_LINES]]
         lines = [line for line in lines if len(line.points) > 1]
         if lines:
             found.append(
@@ -91,6 +82,21 @@ def memory_growth(rows: Sequence[Row]) -> tuple[Growth, ...]:
                 )
             )
     return tuple(found)
+
+
+def _memory_line(series: Series, where: Where) -> Line:
+    known = [
+        (point, value)
+        for point in series.points
+        if (value := _memory(point.row, where).value) is not None
+    ]
+    return Line(
+        label=series.label,
+        points=tuple(
+            (float(point.x), value, _depth_words(point.row, where, value)) for point, value in known
+        ),
+        rows=tuple(point.row for point, _ in known),
+    )
 
 
 def energy_bars(rows: Sequence[Row]) -> tuple[tuple[str, Bars], ...]:

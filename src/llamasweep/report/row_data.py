@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llamasweep.report.names import axis_word, value_word
+from llamasweep.report.names import axis_word, shown, value_word
 from llamasweep.report.rows import Row, axis_value
 from llamasweep.report.strips import setting_word
 from llamasweep.sweep.parameters import Scalar
@@ -87,7 +87,7 @@ def _of_rates(name: str) -> Callable[[Row], object]:
 _COLUMNS: dict[str, Callable[[Row], object]] = {
     **{
         name: _of_attempt(name)
-        for name in ("run_id", "model_label", "model_quant", "model_arch", "model_type")
+        for name in ("run_id", "engine", "model_label", "model_quant", "model_arch", "model_type")
     },
     **{name: _of_attempt(name) for name in ("model_size_bytes", "model_n_params", "build_label")},
     **{name: _of_attempt(name) for name in ("build_number", "build_commit", "build_backends")},
@@ -118,6 +118,7 @@ def _filters(rows: Sequence[Row]) -> list[Filter]:
         _filter("quant", "Quantisation", [row.quant or "unknown" for row in rows]),
         _filter("build", "Build", [row.build for row in rows]),
         *(_axis_filter(axis, rows) for axis in ("n_depth", "n_threads")),
+        _filter("engine", "Engine", [shown(row.attempt.engine, 40) for row in rows]),
         _filter("test", "Test", [row.test for row in rows]),
     ]
 

@@ -100,3 +100,10 @@ def test_strips_name_their_rows() -> None:
 def test_a_run_without_rows_has_no_data() -> None:
     data = _data(run_of([]))
     assert (data.n_rows, data.columns, data.filters) == (0, {}, ())
+
+
+def test_engines_can_be_chosen_where_there_are_several() -> None:
+    mixed = [measured(1, [1.0]), measured(2, [1.0], engine="ollama-cli")]
+    filters = {f.key: f.values for f in _data(run_of(mixed)).filters}
+    assert filters["engine"] == ("llama-bench", "ollama-cli")
+    assert "engine" not in {f.key for f in _data(run_of(sweep_parts())).filters}

@@ -1,6 +1,6 @@
 (function () {
   "use strict";
-  var data, lines, grouped, chosen = {}, selects = {}, count, note;
+  var data, lines, groups, figures, chosen = {}, selects = {}, count, note;
 
   function columnValue(name, index) {
     var column = data.columns[name];
@@ -24,13 +24,59 @@
     var found = matching();
     found.forEach(function (index) { open["row-" + (index + 1)] = true; });
     Object.keys(lines).forEach(function (id) { lines[id].hidden = !open[id]; });
-    Array.prototype.forEach.call(grouped, function (element) {
-      element.hidden = !element.dataset.rows.split(" ").some(function (id) { return open[id]; });
-    });
     var isAll = found.length === data.n_rows;
+    groups.forEach(function (group) {
+      var isOpen = group.rows.some(function (id) { return open[id]; });
+      if (group.isMark) { group.element.classList.toggle("off", !isOpen); } else { group.element.hidden = !isOpen; }
+    });
+    showFigures(open, isAll);
     count.textContent = isAll ? "Filter" : "Filter: " + found.length + " of " + data.n_rows + " rows";
-    note.textContent = isAll ? "" : found.length + " of " + data.n_rows + " rows match. Strips and table show these; charts show all.";
+    note.textContent = isAll ? "" : found.length + " of " + data.n_rows + " rows match. Strips, charts and table show these; sentences and titles speak of all.";
     Object.keys(selects).forEach(function (key) { selects[key].value = key in chosen ? "=" + chosen[key] : ""; });
+  }
+
+  function caption(parent) {
+    var line = document.createElement("p");
+    line.className = "caption matched";
+    line.hidden = true;
+    parent.appendChild(line);
+    return line;
+  }
+
+  function showFigures(open, isAll) {
+    var sections = new Map();
+    figures.forEach(function (figure) {
+      var n = figure.rows.filter(function (id) { return open[id]; }).length;
+      var section = sections.get(figure.section) || {n: 0, hidden: 0, note: figure.sectionNote};
+      figure.element.hidden = n === 0;
+      figure.note.hidden = isAll;
+      figure.note.textContent = "Filter: " + n + " of " + figure.rows.length + " rows shown, the others dimmed. The title speaks of all.";
+      section.n += 1;
+      section.hidden += n === 0;
+      sections.set(figure.section, section);
+    });
+    sections.forEach(function (section) {
+      section.note.hidden = section.hidden === 0;
+      section.note.textContent = section.hidden + " of " + section.n + (section.n === 1 ? " chart" : " charts") + " hidden: nothing there matches the filter.";
+    });
+  }
+
+  function gather() {
+    groups = Array.prototype.map.call(document.querySelectorAll("[data-rows]"), function (element) {
+      return {element: element, rows: element.dataset.rows.split(" "), isMark: element instanceof SVGElement};
+    });
+    figures = [];
+    document.querySelectorAll("figure.chart").forEach(function (element) {
+      var rows = new Set();
+      element.querySelectorAll("[data-rows]").forEach(function (mark) {
+        mark.dataset.rows.split(" ").forEach(function (id) { rows.add(id); });
+      });
+      if (!rows.size) { return; }
+      var section = element.closest("section");
+      var before = figures.filter(function (figure) { return figure.section === section; })[0];
+      figures.push({element: element, rows: Array.from(rows), note: caption(element), section: section,
+        sectionNote: before ? before.sectionNote : caption(section)});
+    });
   }
 
   function split(hash) {
@@ -163,7 +209,7 @@
     if (!data.n_rows) { return; }
     lines = {};
     Array.prototype.forEach.call(document.querySelectorAll("#rows tbody tr"), function (tr) { lines[tr.id] = tr; });
-    grouped = document.querySelectorAll("[data-rows]");
+    gather();
     count = document.getElementById("count");
     note = document.getElementById("filter-note");
     downloads();

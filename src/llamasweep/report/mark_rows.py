@@ -1,0 +1,35 @@
+"""Which rows a mark of a chart stands for: written before its sentence, and an attribute of the drawing afterwards.
+
+Vega-Lite gives marks no attributes of one's own, but a description; so the numbers of the rows travel in it. The page's
+script dims marks by this attribute where a filter leaves their rows out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from llamasweep.report.rows import Row
+
+_TOLD = re.compile(
+    r' aria-label="⟦([\d,]+)⟧([^"]*)" role="graphics-symbol"( aria-roledescription="[^"]*")?'
+)
+
+
+def told(rows: Iterable[Row], words: str = "") -> str:
+    """The description of a mark: the rows that it stands for and its sentence. Without words it is silent to screen readers."""
+    numbers = dict.fromkeys(row.anchor.removeprefix("row-") for row in rows)
+    return f"⟦{','.join(numbers)}⟧{words}"
+
+
+def with_rows(svg: str) -> str:
+    """The drawing with `data-rows="row-1 row-7"` on each mark that told its rows."""
+    return _TOLD.sub(_attributes, svg)
+
+
+def _attributes(told_by: re.Match[str]) -> str:
+    numbers, words, role = told_by.groups()
+    rows = " ".join(f"row-{number}" for number in numbers.split(","))
+    if not words:
+        return f' data-rows="{rows}" aria-hidden="true"'
+    return f' data-rows="{rows}" aria-label="{words}" role="graphics-symbol"{role or ""}'
