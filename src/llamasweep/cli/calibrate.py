@@ -140,7 +140,6 @@ def _lines(found: Calibration) -> Iterator[str]:
 
 
 def _ram_lines(ram: MemoryCurve) -> Iterator[str]:
-    from llamasweep.cli.terminal import printable
     from llamasweep.units import format_bytes, format_bytes_per_s
 
     best = ram.best
@@ -158,9 +157,23 @@ def _ram_lines(ram: MemoryCurve) -> Iterator[str]:
         verb = "reaches" if knee == 1 else "reach"
         yield f"          the knee: {_threads(knee)} {verb} 95 % of it; more read hardly faster"
     yield (
-        f"          by {printable(best.method)} over {format_bytes(best.buffer_bytes)}; "
+        f"          by {_how(best.method)} over {format_bytes(best.buffer_bytes)}; "
         "mapped model files lie on 4 KiB pages"
     )
+    for method in ram.methods:
+        if method != best.method:
+            other = max(p.best_bytes_per_s for p in ram.points if p.method == method)
+            yield f"          {format_bytes_per_s(other)} by {_how(method)}"
+
+
+def _how(method: str) -> str:
+    from llamasweep.cli.terminal import printable
+
+    streams = {
+        "memchr": ", one stream per thread",
+        "memcmp": ", two streams per thread",
+    }
+    return printable(method) + streams.get(method, "")
 
 
 def _cell(points: tuple[Bandwidth, ...], n_threads: int) -> str:

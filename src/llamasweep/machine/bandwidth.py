@@ -7,11 +7,11 @@ say. The reading itself is in `readers`; a whole curve over threads and pages is
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llamasweep.machine.facts import MachineFacts, read_facts
-from llamasweep.machine.readers import Pages, Readers, Scanner, choose_scanner
+from llamasweep.machine.readers import Pages, Readers, Scanner, choose_scanners
 from llamasweep.machine.words import thread_words
 
 MIN_BUFFER_BYTES = 256 * 2**20
@@ -25,6 +25,8 @@ LEAST_CACHE_FACTOR = 2
 QUICK_ROUNDS = 10
 QUICK_ROUND_S = 0.05
 
+NO_SCANNER = "neither the C library's memchr and memcmp nor NumPy can be called"
+
 NOISY_BELOW = 0.75
 """median / best below this means that something else used the memory."""
 
@@ -34,8 +36,9 @@ class Bandwidth:
     """Read bandwidth of the RAM.
 
     best_bytes_per_s: of all rounds, what the memory can do. median_bytes_per_s: what it did.
-    n_threads: that read. buffer_bytes: of all slices together. pages: as asked for; huge_fraction:
-    share that lay on huge pages, None where the system does not tell.
+    n_threads: that read. buffer_bytes: of all slices together. method: memchr reads one stream per
+    thread, memcmp two. pages: as asked for; huge_fraction: share that lay on huge pages, None where
+    the system does not tell.
     """
 
     best_bytes_per_s: float
@@ -61,7 +64,9 @@ def measure_quickly(
     buffer_bytes: int | None = None,
     on_reason: Callable[[str], None] | None = None,
 ) -> Bandwidth | None:
-    """Read bandwidth with the cores that this process may use. None where it cannot be measured.
+    """Read bandwidth with the cores that this process may use, by the way of reading that gave the most.
+
+    None where it cannot be measured.
 
     seconds: of reading at most; writing the memory first takes half a second to a second on a quiet
     machine, and longer on a busy one. n_threads and buffer_bytes: by default one thread per allowed
@@ -72,13 +77,13 @@ def measure_quickly(
     size = buffer_bytes or buffer_for(facts, is_quick=True, on_reason=tell)
     if size is None:
         return None
-    scanner = choose_scanner()
-    if scanner is None:
-        tell("neither the C library's memchr nor NumPy can be called")
+    scanners = choose_scanners()
+    if not scanners:
+        tell(NO_SCANNER)
         return None
     try:
-        return measure_once(
-            scanner,
+        found = measure_once(
+            scanners,
             n_threads=n_threads or thread_words(facts)["physical"],
             buffer_bytes=size,
             round_s=min(QUICK_ROUND_S, seconds / QUICK_ROUNDS),
@@ -87,10 +92,11 @@ def measure_quickly(
     except (MemoryError, OSError) as problem:
         tell(f"no memory to read could be had: {str(problem) or type(problem).__name__}")
         return None
+    return max(found, key=lambda one: one.best_bytes_per_s)
 
 
 def measure_once(
-    scanner: Scanner,
+    scanners: Sequence[Scanner],
     *,
     n_threads: int,
     buffer_bytes: int,
@@ -98,20 +104,26 @@ def measure_once(
     n_rounds: int = QUICK_ROUNDS,
     round_s: float = QUICK_ROUND_S,
     limit_s: float = 1.0,
-) -> Bandwidth:
-    """One setting, with memory of its own. Raises MemoryError or OSError where that cannot be had."""
-    readers = Readers(scanner, n_threads=n_threads, buffer_bytes=buffer_bytes, pages=pages)
+) -> tuple[Bandwidth, ...]:
+    """One setting by each scanner in turns, with memory of its own.
+
+    n_rounds: of each. Raises MemoryError or OSError where the memory cannot be had.
+    """
+    readers = Readers(scanners, n_threads=n_threads, buffer_bytes=buffer_bytes, pages=pages)
     with readers:
-        reading = readers.measure(n_rounds=n_rounds, round_s=round_s, limit_s=limit_s)
-    return Bandwidth(
-        best_bytes_per_s=max(reading.rates),
-        median_bytes_per_s=statistics.median(reading.rates),
-        n_threads=n_threads,
-        buffer_bytes=readers.buffer_bytes,
-        n_rounds=len(reading.rates),
-        method=scanner.name,
-        pages=pages,
-        huge_fraction=reading.huge_fraction,
+        readings = readers.measure(n_rounds=n_rounds, round_s=round_s, limit_s=limit_s)
+    return tuple(
+        Bandwidth(
+            best_bytes_per_s=max(reading.rates),
+            median_bytes_per_s=statistics.median(reading.rates),
+            n_threads=n_threads,
+            buffer_bytes=readers.buffer_bytes,
+            n_rounds=len(reading.rates),
+            method=scanner.name,
+            pages=pages,
+            huge_fraction=reading.huge_fraction,
+        )
+        for scanner, reading in zip(scanners, readings, strict=True)
     )
 
 

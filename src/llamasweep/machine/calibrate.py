@@ -13,13 +13,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from llamasweep.cache import cache_root
-from llamasweep.machine.bandwidth import Bandwidth, buffer_for, measure_once
+from llamasweep.machine.bandwidth import NO_SCANNER, Bandwidth, buffer_for, measure_once
 from llamasweep.machine.calibration import Calibration
 from llamasweep.machine.disk_reads import DiskReads, measure_disk
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.matrix_peak import MatrixPeak, measure_matrix_peak
 from llamasweep.machine.memory_curve import MemoryCurve, measure_curve, thread_counts
-from llamasweep.machine.readers import Pages, choose_scanner, page_kinds
+from llamasweep.machine.readers import Pages, choose_scanners, page_kinds
 from llamasweep.machine.spec_bandwidth import SpecFigure, gpu_specs, ram_spec
 from llamasweep.machine.words import thread_words
 
@@ -53,21 +53,21 @@ def measure_ram(
     size = buffer_for(facts, is_quick=is_quick, on_reason=on_reason)
     if size is None:
         return None
-    scanner = choose_scanner()
-    if scanner is None:
-        on_reason("neither the C library's memchr nor NumPy can be called")
+    scanners = choose_scanners()
+    if not scanners:
+        on_reason(NO_SCANNER)
         return None
     effort = QUICK if is_quick else FULL
 
-    def measure(n_threads: int, pages: Pages) -> Bandwidth:
+    def measure(n_threads: int, pages: Pages) -> tuple[Bandwidth, ...]:
         return measure_once(
-            scanner,
+            scanners,
             n_threads=n_threads,
             buffer_bytes=size,
             pages=pages,
             n_rounds=effort.n_rounds,
             round_s=effort.round_s,
-            limit_s=4 * effort.n_rounds * effort.round_s,
+            limit_s=4 * len(scanners) * effort.n_rounds * effort.round_s,
         )
 
     try:

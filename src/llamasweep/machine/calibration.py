@@ -91,6 +91,7 @@ class Calibration:
                 "median_bytes_per_s": best.median_bytes_per_s,
                 "n_threads": best.n_threads,
                 "pages": best.pages,
+                "method": best.method,
                 "knee_threads": self.knee_threads,
                 "fraction_of_spec": self.ram_fraction_of_spec,
             }
@@ -168,7 +169,7 @@ def bandwidth_for_run(
     if stored is None or before is None:
         return _uncalibrated(today, why)
     age = "just now" if stored.age_s(now) < 60 else f"{_age(stored.age_s(now))} ago"
-    source = f"calibrated {age}, {_threads(before)}"
+    source = f"calibrated {age}, {_threads(before)}{_noise(before)}"
     warnings = _age_warnings(stored, now)
     if today is None:
         warnings.append(f"the memory bandwidth was not measured again at the start: {why}")
@@ -181,7 +182,7 @@ def bandwidth_for_run(
             f"at the start of the run the memory gave {shown}, more than the {calibrated} calibrated {age}: "
             "the higher figure is used; calibrate again on a quiet machine (`llamasweep calibrate`)"
         )
-        source = f"measured at the start, {_threads(today)}; {calibrated} calibrated {age}"
+        source = f"measured at the start, {_threads(today)}{_noise(today)}; {calibrated} calibrated {age}"
         return RunBandwidth(today.best_bytes_per_s, source, tuple(warnings))
     if share < NEIGHBOUR_BELOW:
         warnings.append(
@@ -207,7 +208,10 @@ def _uncalibrated(today: Bandwidth | None, why: str) -> RunBandwidth:
         warnings.append(
             "memory bandwidth varied while it was measured; ceilings made from it are uncertain"
         )
-    source = f"measured at the start, {_threads(today)}; never calibrated (`llamasweep calibrate`)"
+    source = (
+        f"measured at the start, {_threads(today)}{_noise(today)}; "
+        "never calibrated (`llamasweep calibrate`)"
+    )
     return RunBandwidth(today.best_bytes_per_s, source, tuple(warnings))
 
 
@@ -227,3 +231,10 @@ def _age(age_s: float) -> str:
 
 def _threads(point: Bandwidth) -> str:
     return f"{point.n_threads} thread{'s' if point.n_threads > 1 else ''}"
+
+
+def _noise(point: Bandwidth) -> str:
+    """The median beside a best that lies far above it: then the memory was never seen quiet for long."""
+    if not point.is_noisy:
+        return ""
+    return f", the best of rounds whose median is {format_bytes_per_s(point.median_bytes_per_s)}"

@@ -7,7 +7,7 @@ one function that measures, which can be replaced.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from llamasweep.machine.bandwidth import Bandwidth
@@ -17,17 +17,17 @@ KNEE_FRACTION = 0.95
 HUGE_ENOUGH = 0.5
 """Less of the memory on huge pages than this, and the figure is none of huge pages."""
 
-Measure = Callable[[int, Pages], Bandwidth]
-"""(threads, pages) -> figures of one setting, measured once."""
+Measure = Callable[[int, Pages], Sequence[Bandwidth]]
+"""(threads, pages) -> figures of one setting, measured once by each method."""
 
 OnStep = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryCurve:
-    """One figure per number of threads and kind of pages, pooled over the passes.
+    """One figure per method, number of threads and kind of pages, pooled over the passes.
 
-    points: sorted by pages, then threads. is_bisected: the knee was searched between the powers of
+    points: sorted by pages, then threads, then method. is_bisected: the knee was searched between the powers of
     two as well.
     """
 
@@ -39,9 +39,15 @@ class MemoryCurve:
         """The fastest point."""
         return max(self.points, key=lambda point: point.best_bytes_per_s)
 
-    def of(self, pages: Pages) -> tuple[Bandwidth, ...]:
-        """The points of one kind of pages, by threads."""
-        return tuple(point for point in self.points if point.pages == pages)
+    def of(self, pages: Pages, method: str | None = None) -> tuple[Bandwidth, ...]:
+        """The points of one kind of pages, by threads. method: None = that of the fastest point."""
+        method = method or self.best.method
+        return tuple(p for p in self.points if p.pages == pages and p.method == method)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Ways of reading that were measured."""
+        return tuple(dict.fromkeys(point.method for point in self.points))
 
     @property
     def kinds(self) -> tuple[Pages, ...]:
@@ -50,7 +56,7 @@ class MemoryCurve:
 
     @property
     def knee_threads(self) -> int | None:
-        """Fewest threads whose best round reaches 95 % of the best; of the fastest pages.
+        """Fewest threads whose best round reaches 95 % of the best; of the fastest pages and method.
 
         None where only one number of threads was measured.
         """
@@ -86,17 +92,22 @@ class MemoryCurve:
 class _Pool:
     """All rounds of one setting, so far as figures tell them: the best, and each pass's median."""
 
-    passes: list[Bandwidth] = field(default_factory=list)
+    passes: list[Sequence[Bandwidth]] = field(default_factory=list)
 
-    def joined(self) -> Bandwidth:
-        shares = [p.huge_fraction for p in self.passes if p.huge_fraction is not None]
-        return replace(
-            self.passes[0],
-            best_bytes_per_s=max(p.best_bytes_per_s for p in self.passes),
-            median_bytes_per_s=statistics.median(p.median_bytes_per_s for p in self.passes),
-            n_rounds=sum(p.n_rounds for p in self.passes),
-            huge_fraction=min(shares, default=None),
-        )
+    def joined(self) -> list[Bandwidth]:
+        """One point per method."""
+        return [_joined(of_method) for of_method in zip(*self.passes, strict=True)]
+
+
+def _joined(passes: Sequence[Bandwidth]) -> Bandwidth:
+    shares = [p.huge_fraction for p in passes if p.huge_fraction is not None]
+    return replace(
+        passes[0],
+        best_bytes_per_s=max(p.best_bytes_per_s for p in passes),
+        median_bytes_per_s=statistics.median(p.median_bytes_per_s for p in passes),
+        n_rounds=sum(p.n_rounds for p in passes),
+        huge_fraction=min(shares, default=None),
+    )
 
 
 def thread_counts(n_cores: int) -> tuple[int, ...]:
@@ -123,7 +134,7 @@ def measure_curve(
             pool.passes.append(measure(*setting))
     if is_bisecting:
         _bisect(measure, pools, n_passes, on_step)
-    points = [pool.joined() for pool in pools.values()]
+    points = [point for pool in pools.values() for point in pool.joined()]
     order = list(dict.fromkeys(pages for _, pages in pools))
     points.sort(key=lambda point: (order.index(point.pages), point.n_threads))
     return MemoryCurve(points=tuple(points), is_bisected=is_bisecting)
@@ -144,7 +155,7 @@ def _bisect(
 ) -> None:
     """Halve the gap below the knee until it has no number of threads left in it."""
     while True:
-        curve = MemoryCurve(points=tuple(pool.joined() for pool in pools.values()))
+        curve = MemoryCurve(points=tuple(p for pool in pools.values() for p in pool.joined()))
         knee = curve.knee_threads
         if knee is None:
             return

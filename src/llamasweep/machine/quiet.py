@@ -70,6 +70,71 @@ class _Look:
     throttle_count: int | None
 
 
+@dataclass(slots=True)
+class QuietWatch:
+    """A look at the machine that has begun; other work of ours may go on until `finish`.
+
+    own_pids: processes that count as ours. seconds: to watch at least. root and wait: stand-ins.
+    """
+
+    own_pids: frozenset[int]
+    seconds: float
+    root: Path
+    wait: Callable[[float], None]
+    _before: _Look
+    _start_ns: int
+
+    @classmethod
+    def begin(
+        cls,
+        *,
+        seconds: float = 1.0,
+        own_pids: frozenset[int] = frozenset(),
+        root: Path = Path("/"),
+        wait: Callable[[float], None] = time.sleep,
+    ) -> QuietWatch:
+        """Read the counters for the first time. own_pids: processes that count as ours, besides this one."""
+        own = own_pids | {os.getpid()}
+        return cls(
+            own_pids=own,
+            seconds=seconds,
+            root=root,
+            wait=wait,
+            _before=_look(root, own),
+            _start_ns=time.monotonic_ns(),
+        )
+
+    def finish(self, facts: MachineFacts, *, nvml: NvmlLibrary | None = None) -> QuietReport:
+        """Wait for what is left of the time, and report. nvml: a stand-in."""
+        left_s = self.seconds - self._watched_s()
+        if left_s > 0:
+            self.wait(left_s)
+        watched_s = max(self.seconds, self._watched_s())
+        before, after = self._before, _look(self.root, self.own_pids)
+        found: list[tuple[str, str]] = []
+        reasons: dict[str, str] = {}
+        other_cores, steal_fraction = _cpu_use(before, after, facts, reasons)
+        pressure = _pressure(before, after, watched_s, reasons)
+        swapped = _rise(before.swapped_pages, after.swapped_pages)
+        throttled = _rise(before.throttle_count, after.throttle_count)
+        found += _cpu_findings(other_cores, steal_fraction, pressure, swapped, throttled)
+        found += _power_findings(facts)
+        found += _heat_findings(self.root)
+        found += _gpu_findings(open_nvml() if nvml is None else nvml, self.own_pids)
+        return QuietReport(
+            findings=tuple(sentence for _, sentence in found),
+            flags=tuple(flag for flag, _ in found),
+            cpu_use_other_cores=other_cores,
+            cpu_pressure_fraction=pressure,
+            cpu_steal_fraction=steal_fraction,
+            n_swapped_pages=swapped,
+            reasons=tuple(sorted(reasons.items())),
+        )
+
+    def _watched_s(self) -> float:
+        return (time.monotonic_ns() - self._start_ns) / 1e9
+
+
 def check(
     facts: MachineFacts,
     *,
@@ -83,31 +148,8 @@ def check(
 
     own_pids: processes that count as ours, besides this one. root, nvml and wait: stand-ins.
     """
-    own = own_pids | {os.getpid()}
-    before = _look(root, own)
-    start_ns = time.monotonic_ns()
-    wait(seconds)
-    watched_s = max(seconds, (time.monotonic_ns() - start_ns) / 1e9)
-    after = _look(root, own)
-    found: list[tuple[str, str]] = []
-    reasons: dict[str, str] = {}
-    other_cores, steal_fraction = _cpu_use(before, after, facts, reasons)
-    pressure = _pressure(before, after, watched_s, reasons)
-    swapped = _rise(before.swapped_pages, after.swapped_pages)
-    throttled = _rise(before.throttle_count, after.throttle_count)
-    found += _cpu_findings(other_cores, steal_fraction, pressure, swapped, throttled)
-    found += _power_findings(facts)
-    found += _heat_findings(root)
-    found += _gpu_findings(open_nvml() if nvml is None else nvml, own)
-    return QuietReport(
-        findings=tuple(sentence for _, sentence in found),
-        flags=tuple(flag for flag, _ in found),
-        cpu_use_other_cores=other_cores,
-        cpu_pressure_fraction=pressure,
-        cpu_steal_fraction=steal_fraction,
-        n_swapped_pages=swapped,
-        reasons=tuple(sorted(reasons.items())),
-    )
+    watch = QuietWatch.begin(seconds=seconds, own_pids=own_pids, root=root, wait=wait)
+    return watch.finish(facts, nvml=nvml)
 
 
 def _look(root: Path, own: Iterable[int]) -> _Look:

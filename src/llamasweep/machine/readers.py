@@ -1,9 +1,9 @@
 """Threads that read memory as fast as they can, with nothing but libc, and say how fast that was.
 
-`memchr` looks for a byte that is not there. ctypes releases the interpreter lock, so threads scale;
-against a C loop with vector loads the ratio is 0.98 to 1.02. Where the C library's is slow (a byte
-loop), NumPy's maximum reads instead. Pages are written before, or all of them would be the kernel's
-one page of zeros, and the caches would be measured.
+`memchr` looks for a byte that is not there: one stream per thread. `memcmp` compares two halves: two
+streams, which read up to a third more where one stream does not keep a core's prefetchers busy. ctypes
+releases the interpreter lock, so threads scale. Where the library's are slow (byte loops), NumPy's
+maximum reads. Pages are written before, or all would be the kernel's one page of zeros.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import mmap
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
@@ -46,7 +46,7 @@ class Scanner:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Rates of the rounds in bytes per second.
+    """Rates of the rounds of one scanner in bytes per second.
 
     huge_fraction: share of the memory that lay on huge pages; None where the system does not tell.
     """
@@ -60,10 +60,18 @@ def page_kinds() -> tuple[Pages, ...]:
     return ("huge", "4 KiB") if hasattr(mmap, "MADV_HUGEPAGE") else ("system",)
 
 
+def choose_scanners() -> tuple[Scanner, ...]:
+    """What reads well here: with one stream per thread, and with two. Empty where nothing can read."""
+    one, two = choose_scanner(), load_memcmp()
+    if two is not None and _rate_in_cache(two) < _FAST_IN_CACHE_BYTES_PER_S:
+        two = None
+    return tuple(scanner for scanner in (one, two) if scanner is not None)
+
+
 def choose_scanner(
     memchr: Scanner | None = None, other: Callable[[], Scanner | None] | None = None
 ) -> Scanner | None:
-    """memchr, or NumPy's maximum where memchr is missing or slow and that is faster; None: neither.
+    """One stream: memchr, or NumPy's maximum where memchr is missing or slow and that is faster; None: neither.
 
     memchr and other: stand-ins.
     """
@@ -79,19 +87,40 @@ def choose_scanner(
 
 def load_memchr() -> Scanner | None:
     """libc's memchr, None where it cannot be called."""
-    try:
-        library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
-        function = library.memchr
-    except (OSError, AttributeError):
+    function = _c_function("memchr", (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t))
+    if function is None:
         return None
-    function.restype = ctypes.c_void_p
-    function.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
 
     def scan(address: int, n_bytes: int) -> None:
-        if function(address, ABSENT_BYTE, n_bytes) is not None:
+        if function(address, ABSENT_BYTE, n_bytes):
             raise ValueError("memchr found a byte that is not there")
 
     return Scanner(name="memchr", scan=scan)
+
+
+def load_memcmp() -> Scanner | None:
+    """libc's memcmp over two halves, None where it cannot be called."""
+    function = _c_function("memcmp", (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t))
+    if function is None:
+        return None
+
+    def scan(address: int, n_bytes: int) -> None:
+        half = n_bytes // 2
+        if function(address, address + half, half):
+            raise ValueError("memcmp found a byte that is not there")
+
+    return Scanner(name="memcmp", scan=scan)
+
+
+def _c_function(name: str, argument_types: tuple[Any, ...]) -> Callable[..., int | None] | None:
+    try:
+        library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
+        function: Any = getattr(library, name)
+    except (OSError, AttributeError):
+        return None
+    function.restype = ctypes.c_void_p if name == "memchr" else ctypes.c_int
+    function.argtypes = argument_types
+    return function  # type: ignore[no-any-return]
 
 
 def load_numpy() -> Scanner | None:
@@ -132,11 +161,17 @@ class Readers:
     """
 
     def __init__(
-        self, scanner: Scanner, *, n_threads: int, buffer_bytes: int, pages: Pages = "huge"
+        self,
+        scanners: Sequence[Scanner],
+        *,
+        n_threads: int,
+        buffer_bytes: int,
+        pages: Pages = "huge",
     ) -> None:
         unit = 2 * 2**20 if buffer_bytes >= n_threads * 16 * 2**20 else mmap.PAGESIZE
         self.slice_bytes = max(mmap.PAGESIZE, buffer_bytes // n_threads // unit * unit)
-        self._scan = scanner.scan
+        self._scanners = tuple(scanners)
+        self._scan = self._scanners[0].scan
         self._pages = pages
         self._n_passes = 1
         self._is_over = False
@@ -172,20 +207,26 @@ class Readers:
         """Of all slices together."""
         return self.slice_bytes * len(self._threads)
 
-    def measure(self, *, n_rounds: int, round_s: float, limit_s: float) -> Reading:
-        """At least one round, at most n_rounds, none begun after limit_s; each about round_s long."""
+    def measure(self, *, n_rounds: int, round_s: float, limit_s: float) -> tuple[Reading, ...]:
+        """One reading per scanner, which take turns: at least one round, at most n_rounds of each.
+
+        None is begun after limit_s; each is about round_s long.
+        """
         start_ns = time.monotonic_ns()
         first_s = self.buffer_bytes / self.round()  # warms up and tells how long one pass takes
         self._n_passes = max(1, round(round_s / first_s))
-        rates: list[float] = []
-        while len(rates) < n_rounds and (
-            not rates or time.monotonic_ns() - start_ns < limit_s * 1e9
+        rates: tuple[list[float], ...] = tuple([] for _ in self._scanners)
+        while len(rates[0]) < n_rounds and (
+            not rates[0] or time.monotonic_ns() - start_ns < limit_s * 1e9
         ):
-            rates.append(self.round())
-        return Reading(rates=tuple(rates), huge_fraction=self._huge_fraction())
+            for number, of_scanner in enumerate(rates):
+                of_scanner.append(self.round(number))
+        huge_fraction = self._huge_fraction()
+        return tuple(Reading(rates=tuple(one), huge_fraction=huge_fraction) for one in rates)
 
-    def round(self) -> float:
-        """Bytes per second from the first thread's start to the last thread's end."""
+    def round(self, number: int = 0) -> float:
+        """Bytes per second from the first thread's start to the last thread's end. number: of the scanner."""
+        self._scan = self._scanners[number].scan
         self._wait()
         self._wait()
         starts, ends = zip(*self._spans_ns, strict=True)

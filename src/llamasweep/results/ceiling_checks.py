@@ -103,8 +103,8 @@ def _broken(row: Attempt) -> str:
         return "The bandwidth given in the sweep is too low for this memory."
     if source.startswith(MEASURED_HERE):
         return (
-            "The measured bandwidth is too low: the memory was busy, or read with too few threads, "
-            "when it was measured."
+            "The measured bandwidth is too low: the memory was busy when it was measured, or the engine reads it "
+            "in more streams at once than the calibration does."
         )
     return (
         "The specification that the ceiling rests on is too low for this device: another variant of it, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -125,9 +126,11 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
     """What the RAM is asked for, by memory whose threads give 10 GB/s each, 40 at most."""
     asked: list[tuple[int, str]] = []
 
-    def once(_: Scanner, *, n_threads: int, pages: Any, **__: object) -> Bandwidth:
+    def once(
+        _: Sequence[Scanner], *, n_threads: int, pages: Any, **__: object
+    ) -> tuple[Bandwidth, ...]:
         asked.append((n_threads, pages))
-        return bandwidth(min(40.0, 10.0 * n_threads), n_threads=n_threads, pages=pages)
+        return (bandwidth(min(40.0, 10.0 * n_threads), n_threads=n_threads, pages=pages),)
 
     monkeypatch.setattr(calibrating, "measure_once", once)
     monkeypatch.setattr(calibrating, "buffer_for", lambda *_, **__: 2**30)

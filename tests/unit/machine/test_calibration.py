@@ -298,3 +298,12 @@ def test_the_clock_is_utc() -> None:
     assert found is not None
     assert path.exists()
     assert found.age_s() < 3600
+
+
+def test_a_best_far_above_its_median_is_told_with_the_source() -> None:
+    noisy = bandwidth(40, median=20)
+
+    found = bandwidth_for_run(FACTS, measure=lambda *_, **__: noisy, load=lambda _: None)
+
+    assert found.source is not None
+    assert "the best of rounds whose median is 20.0 GB/s" in found.source

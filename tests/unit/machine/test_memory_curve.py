@@ -37,9 +37,9 @@ class Machine:
         self.limit = limit
         self.asked: list[tuple[int, Pages]] = []
 
-    def measure(self, n_threads: int, pages: Pages) -> Bandwidth:
+    def measure(self, n_threads: int, pages: Pages) -> list[Bandwidth]:
         self.asked.append((n_threads, pages))
-        return point(n_threads, min(12.0 * n_threads, self.limit), pages=pages)
+        return [point(n_threads, min(12.0 * n_threads, self.limit), pages=pages)]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_passes_are_pooled_into_the_best_and_the_median_of_medians() -> None:
     rates = iter([point(1, 30, median=20), point(1, 40, median=22), point(1, 35, median=34)])
 
     curve = measure_curve(
-        lambda _n, _pages: next(rates),
+        lambda _n, _pages: [next(rates)],
         [(1, "huge")],
         n_passes=3,
         is_bisecting=False,
@@ -113,6 +113,33 @@ def test_passes_are_pooled_into_the_best_and_the_median_of_medians() -> None:
     assert curve.best.best_bytes_per_s == 40e9
     assert curve.best.median_bytes_per_s == 22e9
     assert curve.best.is_noisy
+
+
+def test_the_knee_is_that_of_the_fastest_way_of_reading() -> None:
+    slower = (point(1, 10), point(2, 20), point(4, 36))
+    faster = tuple(replace(p, method="memcmp") for p in (point(1, 20), point(2, 40), point(4, 40)))
+
+    curve = MemoryCurve(points=(*slower, *faster))
+
+    assert curve.methods == ("memchr", "memcmp")
+    assert curve.knee_threads == 2
+    assert [p.best_bytes_per_s for p in curve.of("huge")] == [20e9, 40e9, 40e9]
+    assert [p.best_bytes_per_s for p in curve.of("huge", "memchr")] == [10e9, 20e9, 36e9]
+
+
+def test_each_way_of_reading_is_pooled_by_itself() -> None:
+    def both(n_threads: int, pages: Pages) -> list[Bandwidth]:
+        one = point(n_threads, 10, pages=pages)
+        return [one, replace(one, method="memcmp", best_bytes_per_s=13e9)]
+
+    curve = measure_curve(
+        both, [(1, "huge")], n_passes=2, is_bisecting=False, on_step=lambda _: None
+    )
+
+    assert [(p.method, p.best_bytes_per_s, p.n_rounds) for p in curve.points] == [
+        ("memchr", 10e9, 8),
+        ("memcmp", 13e9, 8),
+    ]
 
 
 def test_a_steady_curve_has_no_warnings() -> None:

@@ -11,7 +11,7 @@ from tests.unit.machine.trees import FakeNvml, write_tree
 
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.gpus import NvmlLibrary
-from llamasweep.machine.quiet import QuietReport, check
+from llamasweep.machine.quiet import QuietReport, QuietWatch, check
 
 FACTS = MachineFacts(os="Linux", n_cores_logical=4)
 NO_NVML = NvmlLibrary(reason="not found")
@@ -71,6 +71,20 @@ def test_our_own_processes_do_not_count(tmp_path: Path) -> None:
 
     assert report.is_quiet
     assert report.cpu_use_other_cores == pytest.approx(0.05)
+
+
+def test_work_done_while_watching_shortens_the_wait(tmp_path: Path) -> None:
+    write_tree(tmp_path, QUIET)
+    waits: list[float] = []
+    watched = QuietWatch.begin(seconds=1000.0, root=tmp_path, wait=waits.append)
+    write_tree(tmp_path, AFTER_QUIET)
+
+    assert watched.finish(FACTS, nvml=NO_NVML).is_quiet
+    assert len(waits) == 1
+    assert 0 < waits[0] < 1000.0
+
+    QuietWatch.begin(seconds=0.0, root=tmp_path, wait=waits.append).finish(FACTS, nvml=NO_NVML)
+    assert len(waits) == 1
 
 
 def test_pressure_steal_and_swap_are_seen(tmp_path: Path) -> None:

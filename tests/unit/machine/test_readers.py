@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,9 @@ from llamasweep.machine.readers import (
     Readers,
     Scanner,
     choose_scanner,
+    choose_scanners,
     load_memchr,
+    load_memcmp,
     load_numpy,
     page_kinds,
 )
@@ -41,7 +44,7 @@ def slow(_: int, __: int) -> None:
 def test_every_thread_reads_a_slice_of_its_own() -> None:
     watched = Watched()
 
-    with Readers(watched.scanner, n_threads=3, buffer_bytes=3 * MIB) as three:
+    with Readers((watched.scanner,), n_threads=3, buffer_bytes=3 * MIB) as three:
         three.round()
 
     assert three.buffer_bytes == 3 * MIB
@@ -52,16 +55,18 @@ def test_every_thread_reads_a_slice_of_its_own() -> None:
 
 
 def test_one_round_is_made_even_without_time() -> None:
-    with Readers(Watched().scanner, n_threads=1, buffer_bytes=MIB) as one:
-        reading = one.measure(n_rounds=5, round_s=0.0, limit_s=0.0)
+    with Readers((Watched().scanner,), n_threads=1, buffer_bytes=MIB) as one:
+        (reading,) = one.measure(n_rounds=5, round_s=0.0, limit_s=0.0)
 
     assert len(reading.rates) == 1
     assert reading.rates[0] > 0
 
 
 def test_the_number_of_rounds_is_the_one_asked_for() -> None:
-    with Readers(Watched().scanner, n_threads=2, buffer_bytes=MIB) as two:
-        assert len(two.measure(n_rounds=7, round_s=0.0, limit_s=60.0).rates) == 7
+    with Readers((Watched().scanner,), n_threads=2, buffer_bytes=MIB) as two:
+        (reading,) = two.measure(n_rounds=7, round_s=0.0, limit_s=60.0)
+
+    assert len(reading.rates) == 7
 
 
 def test_a_scan_that_stops_early_is_an_error_and_no_rate() -> None:
@@ -70,13 +75,13 @@ def test_a_scan_that_stops_early_is_an_error_and_no_rate() -> None:
 
     with (
         pytest.raises(MemoryError, match="not there"),
-        Readers(Scanner(name="x", scan=stopped), n_threads=2, buffer_bytes=MIB) as two,
+        Readers((Scanner(name="x", scan=stopped),), n_threads=2, buffer_bytes=MIB) as two,
     ):
         two.round()
     assert not [t for t in threading.enumerate() if t.name.startswith("bandwidth-")]
 
 
-@pytest.mark.parametrize("load", [load_memchr, load_numpy])
+@pytest.mark.parametrize("load", [load_memchr, load_memcmp, load_numpy])
 def test_scanners_read_zeros_and_notice_the_byte_they_look_for(load: object) -> None:
     assert callable(load)
     scanner = load()
@@ -104,6 +109,27 @@ def test_a_slow_memchr_gives_way_to_a_faster_scan() -> None:
     assert choose_scanner(byte_loop, other=lambda: None) is byte_loop
 
 
+def test_scanners_take_turns_over_the_same_memory() -> None:
+    first, second = Watched(), Watched()
+
+    with Readers((first.scanner, second.scanner), n_threads=1, buffer_bytes=MIB) as one:
+        readings = one.measure(n_rounds=3, round_s=0.0, limit_s=60.0)
+
+    assert [len(reading.rates) for reading in readings] == [3, 3]
+    assert {address for _, address, _ in first.seen} == {address for _, address, _ in second.seen}
+
+
+def test_a_comparison_of_bytes_one_by_one_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = Watched().scanner
+    monkeypatch.setattr(readers, "load_memchr", lambda: fast)
+    monkeypatch.setattr(readers, "load_memcmp", lambda: Scanner(name="memcmp", scan=slow))
+    assert choose_scanners() == (fast,)
+
+    two = replace(fast, name="two streams")
+    monkeypatch.setattr(readers, "load_memcmp", lambda: two)
+    assert choose_scanners() == (fast, two)
+
+
 def test_without_a_c_library_numpy_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readers, "load_memchr", lambda: None)
     vectors = Watched().scanner
@@ -115,7 +141,7 @@ def test_without_a_c_library_numpy_reads(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.skipif(sys.platform != "linux", reason="page sizes are asked for on Linux only")
 def test_small_pages_are_no_huge_pages() -> None:
     assert page_kinds() == ("huge", "4 KiB")
-    with Readers(Watched().scanner, n_threads=1, buffer_bytes=32 * MIB, pages="4 KiB") as one:
-        reading = one.measure(n_rounds=1, round_s=0.0, limit_s=0.0)
+    with Readers((Watched().scanner,), n_threads=1, buffer_bytes=32 * MIB, pages="4 KiB") as one:
+        (reading,) = one.measure(n_rounds=1, round_s=0.0, limit_s=0.0)
 
     assert reading.huge_fraction is None or reading.huge_fraction < 0.1
