@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from llamasweep.builds.records import RECORD_NAME, check_label, folder_name, read_record
+from llamasweep.builds.records import (
+    RECORD_NAME,
+    check_label,
+    folder_name,
+    read_record,
+    write_record,
+)
 from llamasweep.builds.registry import Registry, beside
 from llamasweep.errors import BuildError, EngineNotFoundError, UsageError
 
@@ -191,6 +198,33 @@ def test_without_path_the_default_is_the_build_added_last(
     registry.add(fake_build("one", number=2))
     last = registry.add(fake_build("two", number=1))
     assert registry.default() == last
+
+
+def _install(registry: Registry, program: Path, label: str) -> None:
+    """What `builds install` leaves behind, without compiling."""
+    registry.add(program, label)
+    entry = registry.entry(label)
+    assert entry.record is not None
+    write_record(entry.folder, replace(entry.record, kind="installed"))
+
+
+def test_an_older_build_installed_later_does_not_become_the_default(
+    tmp_path: Path, fake_build: FakeBuild
+) -> None:
+    registry = _registry(tmp_path)
+    for folder, number in (("new", 11434), ("old", 10488)):
+        _install(registry, fake_build(folder, number=number), folder)
+    registry.add(fake_build("mine", number=99999))
+    assert registry.default().number == 11434
+
+
+def test_of_two_installed_builds_with_one_number_the_later_is_the_default(
+    tmp_path: Path, fake_build: FakeBuild
+) -> None:
+    registry = _registry(tmp_path)
+    for folder in ("plain", "variant"):
+        _install(registry, fake_build(folder, number=11434), folder)
+    assert registry.default().label == "variant"
 
 
 def test_without_any_build_the_default_says_what_to_do(tmp_path: Path) -> None:

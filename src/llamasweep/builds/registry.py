@@ -117,18 +117,27 @@ class Registry:
         return entry.build
 
     def default(self) -> Build:
-        """The llama-bench on PATH (or a `llama` that knows `bench`), else the build installed or added last.
+        """The llama-bench on PATH (or a `llama` that knows `bench`), else the newest installed, else the one added last.
+
+        Newest is by build number, so that an older build installed for a comparison changes nothing; of several
+        with the same number, the one installed last.
 
         Raises EngineNotFoundError, with what to do, where there is none.
         """
         on_path = self.on_path()
         if on_path is not None:
             return on_path
-        usable = [entry for entry in self.entries() if entry.build is not None]
-        usable.sort(key=lambda entry: entry.kind == "installed")
-        if not usable or usable[-1].build is None:
+        newest: tuple[tuple[int, int], Build] | None = None
+        for entry in self.entries():
+            if entry.build is None:
+                continue
+            is_installed = entry.kind == "installed"
+            rank = (int(is_installed), (entry.build.number or 0) if is_installed else 0)
+            if newest is None or rank >= newest[0]:
+                newest = (rank, entry.build)
+        if newest is None:
             raise EngineNotFoundError("there is no llama-bench on this machine", hint=INSTALL_HINT)
-        return usable[-1].build
+        return newest[1]
 
     def on_path(self) -> Build | None:
         """The build on PATH, None where there is none that works."""

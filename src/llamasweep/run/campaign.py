@@ -23,7 +23,7 @@ from llamasweep.errors import MachineError, StoreError
 from llamasweep.machine.awake import keep_awake
 from llamasweep.machine.calibration import load_calibration
 from llamasweep.machine.facts import MachineFacts, read_facts
-from llamasweep.machine.quiet import check
+from llamasweep.machine.quiet import QuietWatch
 from llamasweep.results.records import SCHEMA_VERSION, Attempt
 from llamasweep.run.bandwidths import Bandwidths, look_at_bandwidths
 from llamasweep.run.cooldown import Cooler
@@ -74,7 +74,14 @@ def run_sweep(
         if lock.orphan_ended:
             progress.note("an engine that a killed run had left behind was ended")
         facts = read_facts()
+        watch = QuietWatch.begin()  # goes on while we read the memory: what we use is not counted
         bandwidths, notes = look_at_bandwidths(spec, facts)
+        quiet = watch.finish(facts)
+        if options.only_if_quiet and not quiet.is_quiet:
+            raise MachineError(
+                f"the machine is not quiet: {'; '.join(quiet.findings)}",
+                hint="Close what keeps it busy, or measure all the same without --only-if-quiet.",
+            )
         prepared = prepare(
             spec,
             wishes=options.wishes,
@@ -85,12 +92,6 @@ def run_sweep(
             generate=True,
             on_synth=on_synth,
         )
-        quiet = check(facts)
-        if options.only_if_quiet and not quiet.is_quiet:
-            raise MachineError(
-                f"the machine is not quiet: {'; '.join(quiet.findings)}",
-                hint="Close what keeps it busy, or measure all the same without --only-if-quiet.",
-            )
         session, noticed = open_session(
             options.results_root,
             sweep_name=spec.name,
