@@ -18,8 +18,9 @@ PALETTE: dict[str, str] = {
     "ink": "#1d2126",
     "quiet": "#5b636e",
     "grid": "#e3e5e8",
+    "bad": "#b3261e",
 }
-"""Okabe–Ito blue and bluish green; ink for ceilings and text."""
+"""Okabe–Ito blue and bluish green; ink for ceilings and text; red for alarm alone."""
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDTH = 420

@@ -30,6 +30,7 @@ from llamasweep.report.names import shown
 from llamasweep.report.resource_sections import resource_sections
 from llamasweep.report.rows import Row, rows_of
 from llamasweep.report.speed_sections import axis_findings, axis_sections, rates_section
+from llamasweep.report.timeline_section import timeline_sections
 from llamasweep.results.records import RunData
 
 MAX_FACTS = 60
@@ -62,6 +63,7 @@ class Page:
     n_failures_left_out: int
     impossible: tuple[trouble.Impossible, ...]
     trust: trust.Trust
+    time_lines: tuple[ChartSection, ...]
     table: table.Table
     markdown: llama_markdown.MarkdownTable
     row_data: row_data.RowData
@@ -87,6 +89,7 @@ def page(runs: Sequence[RunData]) -> Page:
     reasons = why.cards(rows, found)
     hero = strips.hero(rows)
     feeling = feel.feel(rows)
+    time_lines = timeline_sections(runs)
     return Page(
         title=headline.headline(rows, where),
         heads=heads,
@@ -99,6 +102,7 @@ def page(runs: Sequence[RunData]) -> Page:
         n_failures_left_out=n_left_out,
         impossible=impossible,
         trust=trust.trust(runs, rows),
+        time_lines=time_lines,
         table=table.table(rows),
         markdown=llama_markdown.markdown_table(rows, runs[0].info.llamasweep_version),
         row_data=row_data.row_data(rows),
@@ -110,6 +114,8 @@ def page(runs: Sequence[RunData]) -> Page:
                 ("why", "Why slow", reasons),
                 ("failures", "What failed", failed),
                 ("impossible", "Not tried", impossible),
+                ("trust", "Trust", True),
+                ("timelines", "Time lines", time_lines),
             ),
         ),
         version=shown(runs[0].info.llamasweep_version, 40),
@@ -134,7 +140,6 @@ def _contents(
         *((anchor, title) for anchor, title, shows in first if shows),
         *((section.anchor, section.title) for section in sections),
         *((anchor, title) for anchor, title, shows in last if shows),
-        ("trust", "Trust"),
         ("rows", "All rows"),
         ("repeat", "Repeat it"),
     )

@@ -1,0 +1,86 @@
+"""The section of time lines: a chart per engine process, what each shows in a sentence, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llamasweep.report import figures
+from llamasweep.report.chart_section import Chart, ChartSection
+from llamasweep.report.lanes import N_BUCKETS
+from llamasweep.report.timeline_chart import timeline_chart
+from llamasweep.report.timelines import ProcessLine, ProcessLines, process_lines
+from llamasweep.results.records import RunData
+
+_TOLD = {"power": "{} of power", "temperature": "{}", "vram": "{} of VRAM", "ram": "{} of RAM"}
+_TOLD |= {"cpu": "{}"}
+
+
+def timeline_sections(runs: Sequence[RunData]) -> tuple[ChartSection, ...]:
+    """The section, empty where no reading was taken or nothing moved."""
+    view = process_lines(runs)
+    if not view.drawn:
+        return ()
+    return (
+        ChartSection(
+            anchor="timelines",
+            title="Time lines",
+            intro=_intro(view),
+            charts=tuple(_chart(line) for line in view.drawn),
+        ),
+    )
+
+
+def _intro(view: ProcessLines) -> str:
+    text = (
+        "What the sensors told while each engine process ran. Of each line the lowest and the highest reading of every "
+        f"{N_BUCKETS}th of the time are drawn; CPU, disk and faults are means over half a second."
+    )
+    if view.n_left_out:
+        text += (
+            f" Of {figures.counted(view.n_processes, 'process', 'processes')} {len(view.drawn)} are drawn, those that "
+            "failed or were throttled first, then the longest; the readings of all are in telemetry.parquet in the "
+            "run's folder."
+        )
+    return text
+
+
+def _chart(line: ProcessLine) -> Chart:
+    parts = [f"engine process {line.place}"]
+    parts += [f"build {line.build}"] if line.build else []
+    parts += [figures.counted(line.n_cells, "cell")] if line.n_cells else []
+    return Chart(
+        title=title(line),
+        subtitle=" · ".join([*parts, figures.duration(line.length_s)]),
+        spec=timeline_chart(line),
+        caption=_caption(line),
+    )
+
+
+def title(line: ProcessLine) -> str:
+    """What a time line shows: failures and throttling before peaks, without a full stop."""
+    if line.n_failed:
+        return f"{line.subject}: {figures.counted(line.n_failed, 'cell')} of {line.n_cells} failed"
+    if line.throttled:
+        return f"{line.subject}: throttled in {figures.percent(line.throttled)} of the readings"
+    by_key = {lane.key: lane for lane in line.lanes.lanes}
+    told = [words.format(by_key[key].high_text) for key, words in _TOLD.items() if key in by_key][
+        :2
+    ]
+    if told:
+        return f"{line.subject} takes up to {' and '.join(told)}"
+    return f"{line.subject}: {line.lanes.lanes[0].title} up to {line.lanes.lanes[0].high_text}"
+
+
+def _caption(line: ProcessLine) -> str:
+    shaded = [kind for kind in ("load", "pp", "tg") if any(s.kind == kind for s in line.spans)]
+    text = f"{figures.counted(line.n_readings, 'reading')}. "
+    text += f"Shaded: {', '.join(shaded)}." if shaded else "The engine told no times of its tests."
+    if line.throttled is None:
+        text += " No sensor tells of throttling."
+    elif not line.throttled:
+        text += " No reading told of throttling."
+    if line.lanes.level:
+        text += f" Level throughout: {', '.join(line.lanes.level[:12])}."
+    if line.lanes.more:
+        text += f" Not drawn: {', '.join(line.lanes.more[:12])}."
+    return text
