@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("llamasweep.cli.run", "Measure a sweep; started again, it continues."),
     "status": ("llamasweep.cli.status", "How far a run is."),
     "report": ("llamasweep.cli.report", "Write the HTML report of one or more runs."),
+    "best": ("llamasweep.cli.best", "The settings that measured best, as commands to paste."),
     "results": ("llamasweep.cli.results", "List, show, export and prune results."),
     "builds": ("llamasweep.cli.builds", "List, add and install llama.cpp builds."),
     "models": ("llamasweep.cli.models", "Find, inspect and generate models."),

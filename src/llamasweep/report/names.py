@@ -43,6 +43,7 @@ AXIS_ORDER: dict[str, int] = {p.name: i for i, p in enumerate(PARAMETERS)}
 AXIS_DOCS: dict[str, str] = {p.name: p.doc for p in PARAMETERS}
 
 _TERMINAL_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_HOME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*=)?~/")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -90,7 +91,10 @@ def has_hidden(text: str) -> bool:
 
 
 def shell_line(argv: Sequence[str]) -> str:
-    """argv as one line for a POSIX shell; bash's $'…' where a word holds hidden characters, so that none is lost."""
+    """argv as one line for a POSIX shell; bash's $'…' where a word holds hidden characters, so that none is lost.
+
+    A leading `~/`, as runs record the home folder, is left for the shell to fill in.
+    """
     return " ".join(_shell_word(word) for word in argv)
 
 
@@ -112,6 +116,15 @@ def _visible(character: str) -> str:
 
 
 def _shell_word(word: str) -> str:
+    if match := _HOME.match(word):
+        rest = word[match.end() :]
+        # A shell fills in ~ only where a word begins with it.
+        home = f'{match[1]}"$HOME"/' if match[1] else "~/"
+        return home + (_quoted(rest) if rest else "")
+    return _quoted(word)
+
+
+def _quoted(word: str) -> str:
     if not word.isprintable() or has_hidden(word):
         inner = "".join(_shell_character(character) for character in word)
         return f"$'{inner}'"
