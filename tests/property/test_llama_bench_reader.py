@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.engines.made import PP, TG, cell, recording
 
-from llamasweep.engines.llama_bench import pair_rows, verify
+from llamasweep.engines.llama_bench_applied import pair_rows, verify
 from llamasweep.engines.llama_bench_errors import explain
 from llamasweep.engines.llama_bench_output import LogFacts, LogReader, RowReader, parse_row
 

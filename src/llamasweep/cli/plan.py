@@ -107,13 +107,14 @@ def _model_json(model: Model) -> dict[str, Any]:
 
 
 def _group_json(group: Group, prepared: Prepared) -> dict[str, Any]:
-    from llamasweep.engines.llama_bench import describe
+    from llamasweep.engines.known import engine_named
     from llamasweep.run.measure import call_options
     from llamasweep.run.secrets import hide_in_argv
 
     argv = None
     if group.model.source.path is not None:
-        call = describe(group, call_options(group, prepared.spec, None))
+        engine = engine_named(prepared.spec.engine)
+        call = engine.describe(group, call_options(group, prepared.spec, None))
         argv = hide_in_argv(call.argv, None)
     return {
         "group_id": group.group_id,

@@ -7,24 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from llamasweep.results.records import Status
-
-Reach = Literal["cell", "load", "call"]
-"""What the failure concerns: this cell, everything with this model load, or the whole command line."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
-    """status and kind go to the row; message is the true reason; reach says which other cells share it."""
-
-    status: Status
-    kind: str
-    message: str
-    reach: Reach = "cell"
-
+from llamasweep.engines.base import Failure, Reach
 
 _SURVIVED = re.compile(
     r"failed to mlock|of pinned memory|allocate pinned memory|failed to allocate graph, reserving",

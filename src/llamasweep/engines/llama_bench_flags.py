@@ -241,7 +241,7 @@ def _head_size_fits_block(axes: Axes, model: Model, _build: Build) -> list[Restr
 def _layers_need_a_gpu(axes: Axes, _model: Model, build: Build) -> list[Restriction]:
     values = [v for v in axes.get("n_gpu_layers", ()) if isinstance(v, int)]
     found: list[Restriction] = []
-    if is_cpu_only(build) and "rpc" not in axes:
+    if build.is_cpu_only and "rpc" not in axes:
         found += _refuse(
             "n_gpu_layers",
             [v for v in values if v > 0],
@@ -254,13 +254,6 @@ def _layers_need_a_gpu(axes: Axes, _model: Model, build: Build) -> list[Restrict
             f"{build.label} has no automatic n_gpu_layers; give a number",
         )
     return found
-
-
-def is_cpu_only(build: Build) -> bool:
-    """True where the build says that it has no device, or names no backend but CPU and BLAS."""
-    if build.devices is not None:
-        return not build.devices
-    return build.backends is not None and set(build.backends) <= {"CPU", "BLAS"}
 
 
 def _values_the_line_cannot_carry(axes: Axes, _model: Model, _build: Build) -> list[Restriction]:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from llamasweep.engines.llama_bench import pair_rows, verify
-from llamasweep.engines.llama_bench_errors import Failure
-from llamasweep.engines.llama_bench_output import LogReader, RowReader
+from llamasweep.engines.base import Engine, Failure, LogReading
+from llamasweep.engines.known import engine_named
 from llamasweep.results.measured_rows import BUSY_FROM
 from llamasweep.results.rates import MAD_TO_SIGMA, leading_discards, summarise_rates
 from llamasweep.results.records import Attempt, Phase, Sample, TelemetryFigures
@@ -30,7 +29,6 @@ from llamasweep.sweep.cell import Cell, Test
 from llamasweep.sweep.subjects import ModelSource
 
 _TAIL_CHARS = 4000
-_MAX_TPS = 1e18
 _DEPTH_FRACTION = 0.05
 """More time than this spent on the depth between repetitions, and energy per token says little of the tokens."""
 
@@ -53,10 +51,11 @@ class Assembled:
 def assemble(record: GroupRecord) -> Assembled:
     """Rows, samples and the failure, if any, of one group."""
     cells = record.description["cells"]
-    reader = LogReader()
+    engine = engine_named(record.description["common"]["engine"])
+    log = engine.log_reader()
     for line in record.stderr_lines:
-        reader.feed(line)
-    rows = _paired(record)
+        log.feed(line)
+    rows = _paired(record, engine)
     samples_ns = {i: row["samples_ns"] for i, row in rows.items()}
     start_ns = int(record.description["start_ns"])
     spans = phase_cut.cut(record.events, record.end.get("start_ns", start_ns), samples_ns)
@@ -69,9 +68,10 @@ def assemble(record: GroupRecord) -> Assembled:
     for index, row in rows.items():
         context = _RowContext(
             record=record,
+            engine=engine,
             index=index,
             row=row,
-            reader=reader,
+            log=log,
             spans=spans,
             started_ns=starts.get(index),
             arrived_ns=arrivals.get(index),
@@ -97,21 +97,22 @@ def assemble(record: GroupRecord) -> Assembled:
     )
 
 
-def _paired(record: GroupRecord) -> dict[int, dict[str, Any]]:
+def _paired(record: GroupRecord, engine: Engine) -> dict[int, dict[str, Any]]:
     """Cell index -> its row."""
-    reader = RowReader()
+    reader = engine.row_reader()
     events = (reader.feed(line) for line in record.stdout_lines)
     rows = [e.row for e in events if e is not None and e.row is not None]
     cells = [read_cell(cell, record.description) for cell in record.description["cells"]]
-    return dict(zip(pair_rows(cells, rows), rows, strict=False))
+    return dict(zip(engine.pair_rows(cells, rows), rows, strict=False))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _RowContext:
     record: GroupRecord
+    engine: Engine
     index: int
     row: Mapping[str, Any]
-    reader: LogReader
+    log: LogReading
     spans: Sequence[Phase]
     started_ns: int | None
     arrived_ns: int | None
@@ -122,9 +123,7 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
     description = c.record.description
     cell = read_cell(description["cells"][c.index], description)
     base = _base(c.record, c.index)
-    verified = verify(
-        cell, c.row, c.reader.facts(c.index), c.reader.load, cpu_only=bool(description["cpu_only"])
-    )
+    verified = c.engine.verify(cell, c.index, c.row, c.log, cpu_only=bool(description["cpu_only"]))
     mismatch = _other_tests(c) or verified.mismatch
     if mismatch is not None:
         failure = Failure(status="failed", kind="row_mismatch", message=mismatch)
@@ -136,7 +135,6 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
     kept = rates[n_discarded:]
     summary = summarise_rates(kept)
     telemetry, reasons = _telemetry(c, n_tokens * len(kept), n_discarded)
-    load = c.reader.load
     ceiling, ceiling_reasons, ceiling_flags = ceiling_columns(
         description["cells"][c.index].get("ceiling", {}), cell.test.kind, summary.median_tps
     )
@@ -154,11 +152,11 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
     attempt = replace(
         base,
         status="ok",
-        **_engine_facts(c.row),
+        **verified.columns,
         **_times(c),
         applied=dict(verified.applied),
-        n_ctx_applied=c.reader.facts(c.index).n_ctx,
-        n_gpu_layers_offloaded=load.n_layers_offloaded,
+        n_ctx_applied=verified.n_ctx,
+        n_gpu_layers_offloaded=verified.n_layers_offloaded,
         n_samples=len(kept),
         n_discarded=n_discarded,
         median_tps=summary.median_tps,
@@ -167,7 +165,6 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
         mad_tps=summary.mad_tps,
         min_tps=summary.min_tps,
         max_tps=summary.max_tps,
-        engine_mean_tps=_number(c.row.get("avg_ts")),
         flags=tuple(dict.fromkeys([*base.flags, *flags])),
         differences=tuple(differences),
         reasons={**reasons, **ceiling_reasons},
@@ -179,7 +176,7 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
 
 def _other_tests(c: _RowContext) -> str | None:
     """Why no row of this process can be trusted to answer the cell in its place; None where each can."""
-    n_cells, n_tests = len(c.record.description["cells"]), c.reader.count
+    n_cells, n_tests = len(c.record.description["cells"]), c.log.count
     if n_tests is None or n_tests == n_cells:
         return None
     return f"the engine ran {n_tests} tests where {n_cells} were asked for; look at extra_args"
@@ -277,28 +274,6 @@ def _telemetry_flags(telemetry: TelemetryFigures | None) -> list[str]:
     return flags
 
 
-_ENGINE_TEXT = {
-    "cpu_name": "cpu_info",
-    "gpu_name": "gpu_info",
-    "build_backends": "backends",
-    "model_type": "model_type",
-}
-
-
-def _engine_facts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the engine says of itself; 0 and "unknown" mean that it does not know."""
-    facts: dict[str, Any] = {}
-    for column, key in _ENGINE_TEXT.items():
-        if isinstance(row.get(key), str) and row[key]:
-            facts[column] = row[key]
-    number, commit = row.get("build_number"), row.get("build_commit")
-    if isinstance(number, int) and not isinstance(number, bool) and number > 0:
-        facts["build_number"] = number
-    if isinstance(commit, str) and commit not in {"", "unknown"}:
-        facts["build_commit"] = commit
-    return facts
-
-
 def _failed(
     record: GroupRecord, indices: Iterable[int], failure: Failure, starts: Mapping[int | None, int]
 ) -> list[Attempt]:
@@ -361,9 +336,3 @@ def read_cell(cell: Mapping[str, Any], description: Mapping[str, Any]) -> Cell:
 
 def _utc(time_ns: int | None) -> datetime | None:
     return None if time_ns is None else datetime.fromtimestamp(time_ns / 1e9, tz=UTC)
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if abs(value) < _MAX_TPS else None  # neither nan nor inf is less

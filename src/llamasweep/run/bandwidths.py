@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from llamasweep.engines.llama_bench_flags import is_cpu_only
 from llamasweep.machine.calibration import bandwidth_for_run, load_calibration
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.spec_bandwidth import gpu_specs, ram_spec
@@ -48,7 +47,7 @@ def reads_from_ram(group: Group) -> bool:
     axes = dict(group.block.axes)
     if "rpc" in axes:
         return False
-    return is_cpu_only(group.build) or axes.get("n_gpu_layers") == (0,)
+    return group.build.is_cpu_only or axes.get("n_gpu_layers") == (0,)
 
 
 def _all_on_one_gpu(group: Group, axes: Mapping[str, tuple[Scalar, ...]]) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from llamasweep.builds.registry import Registry
-from llamasweep.engines.llama_bench import tell_what_cannot_be_said
+from llamasweep.engines.known import engine_named
 from llamasweep.errors import MachineError, StoreError
 from llamasweep.machine.awake import keep_awake
 from llamasweep.machine.calibration import load_calibration
@@ -216,6 +216,7 @@ def _bench(
 ) -> Bench:
     return Bench(
         spec=spec,
+        engine=engine_named(spec.engine),
         machine={"fingerprint": facts.fingerprint},
         n_cores=facts.n_cores_logical or 1,
         bandwidths=bandwidths,
@@ -242,10 +243,11 @@ def _tell(session: Session, progress: Progress, notes: Iterable[str]) -> None:
 
 def _unsayable(prepared: Prepared) -> list[str]:
     """Wishes that a build has no flag for."""
+    engine = engine_named(prepared.spec.engine)
     first_of_build = {g.build.content_hash: g for g in _first_groups(prepared)}
     notes: list[str] = []
     for group in first_of_build.values():
-        notes += tell_what_cannot_be_said(group, call_options(group, prepared.spec, None))
+        notes += engine.tell_what_cannot_be_said(group, call_options(group, prepared.spec, None))
     return notes
 
 

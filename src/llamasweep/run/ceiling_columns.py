@@ -10,7 +10,7 @@ from typing import Any
 
 from llamasweep.ceilings.assumptions import Bandwidth, Basis
 from llamasweep.ceilings.cell import cell_ceiling
-from llamasweep.engines.llama_bench_flags import flash_attn_takes_words
+from llamasweep.engines.known import engine_named
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.results.ceiling_checks import BROKEN_ABOVE, SUSPICIOUS_BELOW
 from llamasweep.sweep.cell import Cell, TestKind
@@ -47,7 +47,7 @@ def describe_ceiling(
         return {"reason": NO_BANDWIDTH}
     flash_attn = cell.get("flash_attn")
     if flash_attn is None:
-        flash_attn = "auto" if flash_attn_takes_words(build) else "off"
+        flash_attn = engine_named(cell.engine).default_flash_attn(build)
     ceiling = cell_ceiling(
         facts,
         n_prompt=cell.test.n_prompt,

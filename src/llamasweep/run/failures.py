@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from llamasweep.engines.llama_bench_errors import Failure, explain
-from llamasweep.engines.llama_bench_output import parse_row
+from llamasweep.engines.base import Engine, Failure
+from llamasweep.engines.known import engine_named
 from llamasweep.run.group_log import GroupRecord
 
 TAIL_LINES = 30
@@ -32,7 +32,7 @@ def find_failure(record: GroupRecord, n_rows: int, n_cells: int) -> Failure | No
 
 def _by_ending(record: GroupRecord) -> Failure | None:
     assert record.ending is not None  # noqa: S101  (asked by the caller)
-    return explain(
+    return _engine(record).explain(
         exit_code=record.ending.exit_code,
         exit_signal=record.ending.exit_signal,
         stderr_lines=record.stderr_lines[-TAIL_LINES:],
@@ -62,7 +62,12 @@ def _too_few_rows(record: GroupRecord, n_rows: int, n_cells: int) -> Failure:
 def _garbage(record: GroupRecord) -> str | None:
     """The beginning of the last line on stdout that is no result; None where there is none."""
     lines = [*record.stdout_lines, record.stdout_rest]
+    parse_row = _engine(record).parse_row
     last = next(
         (line for line in reversed(lines) if line.strip() and parse_row(line) is None), None
     )
     return None if last is None else last[:_SHOWN_BYTES].decode("utf-8", "replace")
+
+
+def _engine(record: GroupRecord) -> Engine:
+    return engine_named(record.description["common"]["engine"])

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from llamasweep.engines.base import EngineEvent
-from llamasweep.engines.llama_bench_output import LogReader, RowReader
+from llamasweep.engines.base import Engine, EngineEvent, LogReading, RowReading
 from llamasweep.results.records import Reading
 from llamasweep.run.group_log import GroupLog
 from llamasweep.run.memory_kills import oom_kill_count
@@ -62,8 +61,12 @@ class Sampling(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """What to start. address_space_bytes: RLIMIT_AS, None = no limit. secrets: hidden where the engine says them."""
+    """What to start, and the engine that reads its streams.
 
+    address_space_bytes: RLIMIT_AS, None = no limit. secrets: hidden where the engine says them.
+    """
+
+    engine: Engine
     argv: tuple[str, ...]
     env: dict[str, str]
     cwd: Path
@@ -91,8 +94,8 @@ class Outcome:
 @dataclass(slots=True)
 class _State:
     watch: Watch
-    rows: RowReader = field(default_factory=RowReader)
-    log_reader: LogReader = field(default_factory=LogReader)
+    rows: RowReading
+    log_reader: LogReading
     open_streams: set[str] = field(default_factory=lambda: {"stdout", "stderr"})
     n_garbage: int = 0
     secrets: tuple[bytes, ...] = ()
@@ -126,6 +129,8 @@ def run_group(
     on_start(process)
     state = _State(
         watch=Watch(expected=expected, asked_s=timeout_s, now_s=time.monotonic()),
+        rows=command.engine.row_reader(),
+        log_reader=command.engine.log_reader(),
         secrets=command.secrets,
     )
     reason, message, clean = "ended", None, False

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llamasweep.engines.base import Call
-from llamasweep.engines.llama_bench import CallOptions, describe
-from llamasweep.engines.llama_bench_flags import is_cpu_only
+from llamasweep.engines.base import Call, CallOptions, Engine
 from llamasweep.run.alias import plain_path, scratch_parent
 from llamasweep.run.assemble import Assembled, assemble
 from llamasweep.run.bandwidths import Bandwidths
@@ -32,10 +30,12 @@ from llamasweep.telemetry.sampler import Sampler, SamplerCost
 class Bench:
     """What stays the same for every group of a run.
 
-    machine: facts as in run.json. bandwidths: what ceilings rest on. absent: telemetry source -> why it is not there.
+    engine: what measures. machine: facts as in run.json. bandwidths: what ceilings rest on. absent: telemetry source ->
+    why it is not there.
     """
 
     spec: SweepSpec
+    engine: Engine
     machine: Mapping[str, Any]
     n_cores: int
     bandwidths: Bandwidths
@@ -67,10 +67,11 @@ def measure(
     log_id = session.next_log_id(group.group_id)
     with tempfile.TemporaryDirectory(prefix="llamasweep-", dir=scratch_parent()) as scratch:
         folder = Path(scratch)
-        call = describe(group, call_options(group, bench.spec, folder / "models"))
+        call = bench.engine.describe(group, call_options(group, bench.spec, folder / "models"))
         work = folder / "empty"  # old builds scan their working folder for plug-ins
         work.mkdir()
         command = Command(
+            engine=bench.engine,
             argv=call.argv,
             env=clean_environment(call.env),
             cwd=work,
@@ -129,7 +130,7 @@ def group_description(
             {**describe_cell(cell, group, session), "ceiling": _ceiling(cell, group, bench)}
             for cell in call.expected
         ],
-        "cpu_only": is_cpu_only(group.build) and "rpc" not in dict(group.block.axes),
+        "cpu_only": group.build.is_cpu_only and "rpc" not in dict(group.block.axes),
         "discard": bench.spec.discard,
         "telemetry_interval_s": bench.spec.telemetry_interval_s
         if bench.sampler is not None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from llamasweep.builds.registry import Registry
-from llamasweep.engines.llama_bench_flags import restrictions
+from llamasweep.engines.known import engine_named
 from llamasweep.errors import UsageError
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.words import thread_words
@@ -81,7 +81,7 @@ def prepare(
         blocks,
         models=subjects.models,
         builds=subjects.builds,
-        restrictions=restrictions,
+        restrictions=engine_named(spec.engine).restrictions,
         rates=rates,
         surroundings=Surroundings(words=words, ram_bytes=facts.ram_bytes),
     )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from llamasweep.engines.llama_bench_output import parse_row
+from llamasweep.engines.known import engine_named
 from llamasweep.results.records import Attempt
 from llamasweep.run.group_log import GroupRecord, log_ids, read_group_log
 from llamasweep.run.lock import current_run
@@ -24,6 +24,7 @@ def read_standing(run_dir: Path) -> dict[str, Any]:
     record = _open_group(store)
     n_in_log = 0
     if record is not None:
+        parse_row = engine_named(record.description["common"]["engine"]).parse_row
         n_in_log = sum(parse_row(line) is not None for line in record.stdout_lines)
     return {
         "run_id": info.run_id,

@@ -87,3 +87,10 @@ class Build:
     def knows(self, flag: str) -> bool:
         """Whether this binary's own help lists the flag."""
         return flag in self.options
+
+    @property
+    def is_cpu_only(self) -> bool:
+        """True where the build says that it has no device, or names no backend but CPU and BLAS."""
+        if self.devices is not None:
+            return not self.devices
+        return self.backends is not None and set(self.backends) <= {"CPU", "BLAS"}

@@ -23,14 +23,9 @@ from tests.unit.engines.made import (
     recording,
 )
 
-from llamasweep.engines.llama_bench import (
-    CallOptions,
-    Verified,
-    describe,
-    pair_rows,
-    tell_what_cannot_be_said,
-    verify,
-)
+from llamasweep.engines.base import CallOptions, Verified
+from llamasweep.engines.llama_bench import describe, tell_what_cannot_be_said
+from llamasweep.engines.llama_bench_applied import pair_rows, verify
 from llamasweep.engines.llama_bench_output import LogFacts
 from llamasweep.sweep.cell import Block, Cell, Test
 from llamasweep.sweep.subjects import Build

@@ -5,7 +5,8 @@ import signal
 import pytest
 from tests.unit.engines.made import RECORDED_BUILDS, recording
 
-from llamasweep.engines.llama_bench_errors import Failure, explain
+from llamasweep.engines.base import Failure
+from llamasweep.engines.llama_bench_errors import explain
 
 GENERIC = "llama_bench: error: failed to load model 'm.gguf'"
 NO_CONTEXT = "llama_bench: error: failed to create context with model 'm.gguf'"

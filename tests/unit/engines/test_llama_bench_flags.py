@@ -5,7 +5,7 @@ import re
 import pytest
 from tests.unit.engines.made import HELP_NAMES, PG, PP, TG, block, build, gpu_build, model
 
-from llamasweep.engines.llama_bench_flags import FLAGS, is_cpu_only, restrictions, spell
+from llamasweep.engines.llama_bench_flags import FLAGS, restrictions, spell
 from llamasweep.sweep.blocks import split
 from llamasweep.sweep.cell import Block
 from llamasweep.sweep.parameters import PARAMETERS, Scalar
@@ -263,7 +263,7 @@ def test_layers_may_go_to_a_server_where_there_is_no_gpu() -> None:
 def test_what_counts_as_a_build_without_a_gpu(
     backends: tuple[str, ...] | None, devices: tuple[str, ...] | None, expected: bool
 ) -> None:
-    assert is_cpu_only(build(backends=backends, devices=devices)) is expected
+    assert build(backends=backends, devices=devices).is_cpu_only is expected
 
 
 def test_an_override_with_a_comma_is_refused_and_says_what_to_write() -> None:

@@ -1,0 +1,18 @@
+"""The engines by the name that sweeps and rows give them."""
+
+from __future__ import annotations
+
+from llamasweep.engines.base import Engine
+from llamasweep.engines.llama_bench import LlamaBench
+from llamasweep.errors import UsageError
+
+_ENGINES: dict[str, Engine] = {engine.name: engine for engine in (LlamaBench(),)}
+
+
+def engine_named(name: str) -> Engine:
+    """The engine. Raises UsageError for a name that this version does not know."""
+    engine = _ENGINES.get(name)
+    if engine is None:
+        known = ", ".join(sorted(_ENGINES))
+        raise UsageError(f"no engine is called {name!r}; known are {known}")
+    return engine
