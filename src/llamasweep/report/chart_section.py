@@ -35,13 +35,13 @@ def kind_words(kind: str) -> str:
     return {"tg": "generation (tg)", "pp": "prompt reading (pp)"}.get(kind, kind)
 
 
-def caption(rows: Sequence[Row], mark: str) -> str:
-    """How to read marks of measured rows: what they are, of how many repetitions."""
+def caption(rows: Sequence[Row], mark: str, *, has_dots: bool | None = None) -> str:
+    """How to read marks of measured rows: what they are, of how many repetitions. has_dots: whether each is drawn."""
     counts = sorted({row.rates.n_kept for row in rows if row.rates is not None})
     n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     text = f"{mark}: median of n = {n}."
     if counts[-1] > 1:
         text += " Line: fastest to slowest."
-    if charts.has_dots(rows):
+    if charts.has_dots(rows) if has_dots is None else has_dots:
         return text + " Dots: each repetition."
     return text + " Repetitions are not drawn one by one here; see samples.parquet."

@@ -14,13 +14,15 @@ from llamasweep.report.mark_rows import told
 from llamasweep.report.marks import (
     GROUPED,
     PALETTE,
-    ROW_HEIGHT,
     Spec,
+    bars_height,
     ceiling_layers,
     end_labels,
     framed,
     label_layers,
     line_layer,
+    name_layers,
+    name_position,
     point_layer,
     range_layer,
     speed,
@@ -28,6 +30,7 @@ from llamasweep.report.marks import (
 from llamasweep.report.names import axis_title, shown
 from llamasweep.report.panels import MAX_DOTS, Panel
 from llamasweep.report.rows import Rates, Row
+from llamasweep.report.tracks import BAND_HIGH, BAND_LOW
 
 
 def rates_chart(rows: Sequence[Row], labels: Sequence[str]) -> Spec:
@@ -35,9 +38,9 @@ def rates_chart(rows: Sequence[Row], labels: Sequence[str]) -> Spec:
     kind = rows[0].kind
     values = [_bar(row, label) for row, label in zip(rows, labels, strict=True)]
     names = [value["name"] for value in values]
-    position: Spec = {"field": "name", "type": "nominal", "sort": names, "title": None}
-    position["axis"] = {"labelLimit": 150, "ticks": False, "domain": False, "labelPadding": 6}
+    position = name_position(names)
     layers: list[Spec] = [
+        *(_band_layers() if kind == "tg" else ()),
         {
             "mark": {"type": "bar", "height": 12, "color": PALETTE[kind], "opacity": 0.85},
             "encoding": {"x": speed("median"), "description": {"field": "words"}},
@@ -61,9 +64,27 @@ def rates_chart(rows: Sequence[Row], labels: Sequence[str]) -> Spec:
             },
         },
     ]
+    layers += name_layers(names)
     for layer in layers:
         layer["encoding"]["y"] = position
-    return framed(values, layers, height=ROW_HEIGHT * len(rows), config={"axisY": {"grid": False}})
+    return framed(values, layers, height=bars_height(names), config={"axisY": {"grid": False}})
+
+
+def _band_layers() -> tuple[Spec]:
+    """What people quote as usual for generation, behind the bar, told by its outline from every fill."""
+    mark = {"type": "bar", "height": 20, "color": PALETTE["quiet"], "fillOpacity": 0.14}
+    outline = {"stroke": PALETTE["quiet"], "strokeWidth": 1, "strokeDash": [2, 2], "opacity": 1}
+    return (
+        {
+            "transform": [{"filter": "isValid(datum.band_low)"}],
+            "mark": {**mark, **outline},
+            "encoding": {
+                "x": speed("band_low"),
+                "x2": {"field": "band_high"},
+                "description": {"field": "band_words"},
+            },
+        },
+    )
 
 
 def _tick_layer(field: str, *, thickness: float, size: int) -> Spec:
@@ -112,7 +133,7 @@ def panel_chart(panel: Panel) -> Spec:
     return framed(values, layers, height=210, config={"axisX": {"grid": False}})
 
 
-def _figures_of(row: Row) -> Spec:
+def row_figures(row: Row) -> Spec:
     """What every mark of a row carries."""
     rates = row.rates
     if rates is None:
@@ -140,8 +161,9 @@ def row_words(row: Row) -> str:
         text += f", {figures.number(rates.low)} to {figures.number(rates.high)}"
     text += f", n = {rates.n_kept}"
     if row.fraction.value is not None and row.ceiling.value is not None:
+        kind = "reference line" if row.attempt.ceiling_is_reference else "exact ceiling"
         text += (
-            f", {figures.percent(row.fraction.value)} of the exact ceiling of "
+            f", {figures.percent(row.fraction.value)} of the {kind} of "
             f"{figures.rate(row.ceiling.value)}"
         )
     if row.pencil_fraction.value is not None:
@@ -156,17 +178,36 @@ def _bar(row: Row, label: str) -> Spec:
     rates = row.rates
     ticks = {"ceiling": row.ceiling.value, "pencil": row.pencil_ceiling.value}
     return (
-        _figures_of(row)
+        row_figures(row)
         | ticks
         | {
             "name": shown(label, 48),
             "ceiling_words": told([row], _tick_words("exact ceiling", ticks["ceiling"])),
             "pencil_words": told([row], _tick_words("pencil ceiling", ticks["pencil"])),
-            "label_x": 0.0 if rates is None else _label_x(rates, list(ticks.values())),
+            **_band(row),
+            "label_x": 0.0
+            if rates is None
+            else _label_x(rates, [*ticks.values(), *_band_ends(row)]),
             "label": "not measured" if rates is None else figures.number(rates.median),
             "kept": [] if rates is None else list(rates.kept),
         }
     )
+
+
+def _band(row: Row) -> Spec:
+    ends = _band_ends(row)
+    if not ends:
+        return {}
+    low, high = ends
+    words = f"70 to 85 % of the pencil ceiling: {figures.number(low)} to {figures.number(high)} t/s"
+    return {"band_low": low, "band_high": high, "band_words": told([row], words)}
+
+
+def _band_ends(row: Row) -> tuple[float, float] | tuple[()]:
+    pencil = row.pencil_ceiling.value
+    if pencil is None or row.kind != "tg":
+        return ()
+    return pencil * BAND_LOW, pencil * BAND_HIGH
 
 
 def _label_x(rates: Rates, ticks: Sequence[float | None]) -> float:
@@ -185,7 +226,7 @@ def _tick_words(name: str, tps: float | None) -> str:
 def _line(index: int, panel: Panel) -> list[Spec]:
     series = panel.series[index]
     return [
-        _figures_of(point.row)
+        row_figures(point.row)
         | {
             "x": point.x,
             "series": str(index),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,6 +28,8 @@ WIDTH = 420
 """Whole chart with its labels, in px: readable when a phone shrinks it to 328."""
 ROW_HEIGHT = 30
 MAX_LABEL_WIDTH = 140
+MAX_SIDE_NAME = 18
+"""Characters of a name that fits left of its bar."""
 GROUPED = (
     "replace(format(datum.value, datum.value >= 10000 ? ',~r' : '~r'), regexp(',', 'g'), '\u202f')"
 )
@@ -71,13 +74,109 @@ def _config(extra: Spec) -> Spec:
     }
 
 
-def speed(field: str, title: str = "tokens per second") -> Spec:
+def speed(field: str) -> Spec:
+    return quantity(field, "tokens per second")
+
+
+def quantity(field: str, title: str) -> Spec:
+    """A linear axis from 0."""
     return {
         "field": field,
         "type": "quantitative",
         "title": title,
         "scale": {"zero": True, "nice": True},
         "axis": {"labelFlush": False, "labelExpr": GROUPED},
+    }
+
+
+def log_quantity(field: str, title: str, domain: Sequence[float]) -> Spec:
+    """A logarithmic axis with a line at each power of ten, or at 1, 2 and 5 where there are fewer than three of them."""
+    low, high = math.log10(min(domain)), math.log10(max(domain))
+    decades = range(math.floor(low), math.ceil(high) + 1)
+    inside = [10.0**n for n in decades if low <= n <= high]
+    if len(inside) < 3:
+        steps = [m * 10.0**n for n in decades for m in (1, 2, 5)]
+        inside = [step for step in steps if min(domain) <= step <= max(domain)]
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title,
+        "scale": {"type": "log", "domain": list(domain), "nice": False, "zero": False},
+        "axis": {"format": "~s", "values": inside, "grid": True},
+    }
+
+
+def name_position(names: Sequence[str]) -> Spec:
+    """The y axis of bars in this order. Names that are too long to stand left of them stand above: `name_layers`."""
+    position: Spec = {"field": "name", "type": "nominal", "sort": list(names), "title": None}
+    if _are_long(names):
+        return position | {"axis": None}
+    axis = {"labelLimit": 150, "ticks": False, "domain": False, "labelPadding": 6}
+    return position | {"axis": axis}
+
+
+def bars_height(names: Sequence[str]) -> int:
+    """Of a chart of one bar for each name, in px."""
+    return (ROW_HEIGHT + 16 if _are_long(names) else ROW_HEIGHT) * len(names)
+
+
+def name_layers(names: Sequence[str]) -> list[Spec]:
+    """Long names as text above their bars; nothing for short ones."""
+    if not _are_long(names):
+        return []
+    mark = {"type": "text", "align": "left", "baseline": "bottom", "dy": -12, "fontSize": 13}
+    return [
+        {
+            "mark": {**mark, "color": PALETTE["quiet"], "limit": WIDTH - 20},
+            "encoding": {
+                "x": {"value": 0},
+                "text": {"field": "name"},
+                "description": {"field": "of_row"},
+            },
+        }
+    ]
+
+
+def _are_long(names: Sequence[str]) -> bool:
+    return max((len(name) for name in names), default=0) > MAX_SIDE_NAME
+
+
+def end_names(names: Sequence[Spec], y: Spec, color: str = "ink") -> Spec:
+    """Names right of the plot: values of `y`, `label` and `of_rows`."""
+    return {
+        "data": {"values": list(names)},
+        "mark": {
+            "type": "text",
+            "align": "left",
+            "dx": 9,
+            "limit": MAX_LABEL_WIDTH,
+            "color": PALETTE[color],
+            "fontSize": 13,
+        },
+        "encoding": {
+            "x": {"value": "width"},
+            "y": y,
+            "text": {"field": "label"},
+            "description": {"field": "of_rows"},
+        },
+    }
+
+
+def name_layer(height: str, *, dy: int) -> Spec:
+    """Names of points beside them; `height` is their field on the y axis."""
+    return {
+        "mark": {
+            "type": "text",
+            "dy": dy,
+            "limit": MAX_LABEL_WIDTH,
+            "color": PALETTE["ink"],
+            "fontSize": 13,
+        },
+        "encoding": {
+            "y": speed(height),
+            "text": {"field": "label"},
+            "description": {"field": "of_row"},
+        },
     }
 
 
@@ -205,33 +304,27 @@ def end_labels(values: Sequence[Spec], panel: Panel) -> list[Spec]:
 
 
 def spread_apart(ends: Sequence[tuple[float, str]], *, gap: float) -> list[tuple[float, str]]:
-    """Names in the order of their heights, each at least `gap` above the one before."""
-    placed: list[tuple[float, str]] = []
-    for y, label in sorted(ends):
-        placed.append((max(y, placed[-1][0] + gap) if placed else y, label))
-    return placed
+    """Names in the order of their heights, each at least `gap` above the one before, moved as little as that needs.
+
+    Least squares: heights less index x gap must not fall, so neighbours that would are pooled to their mean.
+    """
+    ordered = sorted(ends)
+    pools: list[tuple[float, int]] = []
+    for index, (y, _) in enumerate(ordered):
+        mean, n = y - index * gap, 1
+        while pools and pools[-1][0] > mean:
+            before, n_before = pools.pop()
+            mean = (mean * n + before * n_before) / (n + n_before)
+            n += n_before
+        pools.append((mean, n))
+    level = [mean for mean, n in pools for _ in range(n)]
+    return [(mean + i * gap, ordered[i][1]) for i, mean in enumerate(level)]
 
 
 def label_layers(labels: Sequence[Spec]) -> list[Spec]:
     """The names as text, ceilings in a quieter ink."""
     return [
-        {
-            "data": {"values": [label for label in labels if label["color"] == color]},
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "dx": 9,
-                "limit": MAX_LABEL_WIDTH,
-                "color": PALETTE[color],
-                "fontSize": 13,
-            },
-            "encoding": {
-                "x": {"value": "width"},
-                "y": speed("y"),
-                "text": {"field": "label"},
-                "description": {"field": "of_rows"},
-            },
-        }
+        end_names([label for label in labels if label["color"] == color], speed("y"), color)
         for color in ("ink", "quiet")
         if any(label["color"] == color for label in labels)
     ]

@@ -27,7 +27,7 @@ from llamasweep.results.records import RunData
 
 VEGA_LITE = "6.1"
 _LONG_NUMBERS = re.compile(r' (?:d|transform|[xy]2?)="[^"<]*"')
-_ID = re.compile(r'(\bid="|url\(#|href="#)')
+_ID = re.compile(r'(\bid="|url\(#|href="#)([^")]+)')
 
 
 def render_report(runs: Sequence[RunData]) -> str:
@@ -68,7 +68,18 @@ def render_page(view: Page) -> str:
 def chart_svg(spec: dict[str, Any], prefix: str) -> str:
     """A chart as SVG whose ids begin with `prefix`, so that several stand in one page; its marks name their rows."""
     svg: str = vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE)
-    return with_rows(_LONG_NUMBERS.sub(_shortened, _ID.sub(rf"\g<1>{prefix}", svg)))
+    return with_rows(_LONG_NUMBERS.sub(_shortened, _with_own_ids(svg, prefix)))
+
+
+def _with_own_ids(svg: str, prefix: str) -> str:
+    """The engine counts its ids over all charts that it ever drew; here they begin anew, so that a page is the same each time."""
+    numbers: dict[str, int] = {}
+
+    def own(found: re.Match[str]) -> str:
+        before, name = found.groups()
+        return f"{before}{prefix}{numbers.setdefault(name, len(numbers) + 1)}"
+
+    return _ID.sub(own, svg)
 
 
 def _shortened(attribute: re.Match[str]) -> str:

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llamasweep.report import figures, resource_charts, resources, roofline
+from llamasweep.report import figures, resource_charts, resources, roofline, roofline_chart
 from llamasweep.report.chart_section import Chart, ChartSection
 from llamasweep.report.names import shown
 from llamasweep.report.rows import Row
+from llamasweep.results.records import RunData
 
 MAX_GROWTH = 4
 
 
-def resource_sections(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
-    """The sections that have something to show."""
-    sections = (_roofline(rows), _memory(rows), _energy(rows))
+def resource_sections(
+    rows: Sequence[Row], runs: Sequence[RunData] = ()
+) -> tuple[ChartSection, ...]:
+    """The sections that have something to show. runs: for what their machines tell of the memory."""
+    sections = (_roofline(rows, runs), _memory(rows), _energy(rows))
     return tuple(section for section in sections if section.charts)
 
 
-def _roofline(rows: Sequence[Row]) -> ChartSection:
+def _roofline(rows: Sequence[Row], runs: Sequence[RunData]) -> ChartSection:
     return ChartSection(
         anchor="roofline",
         title="Roofline",
         intro="How much is calculated for each byte that is moved, and how fast: left of the bend memory sets the limit, "
         "right of it compute. Both axes are logarithmic.",
-        charts=tuple(_roof_chart(view) for view in roofline.rooflines(rows)),
+        charts=tuple(_roof_chart(view) for view in roofline.rooflines(rows, runs)),
     )
 
 
 def _roof_chart(view: roofline.Roofline) -> Chart:
     caption = f"Slanted line: memory, {figures.bandwidth(view.bandwidth_bytes_per_s)}, {shown(view.source, 120)}. "
+    caption += "".join(
+        f"Dashed: {roof.word} of the same memory, {figures.bandwidth(roof.bytes_per_s)}. "
+        for roof in view.other_roofs
+    )
     caption += (
         f"Level line: compute, {figures.compute(view.peak_flop_per_s)}, the peak that the ceiling of prompts rests on."
         if view.peak_flop_per_s
@@ -41,7 +48,7 @@ def _roof_chart(view: roofline.Roofline) -> Chart:
     return Chart(
         title=roofline.title(view),
         subtitle="generation round, prompts square; medians at the least depth",
-        spec=resource_charts.roofline_chart(view),
+        spec=roofline_chart.roofline_chart(view),
         caption=caption + " Rate = tokens per second × FLOP per token." + more,
     )
 

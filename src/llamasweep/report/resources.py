@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from llamasweep.report import figures
-from llamasweep.report.names import shown, value_word
-from llamasweep.report.panels import Series, panels
+from llamasweep.report.names import axis_word, shown, value_word
+from llamasweep.report.panels import Point, Series, panels
 from llamasweep.report.rows import Measured, Row, varying
 from llamasweep.report.strips import per_model
 
@@ -41,7 +41,7 @@ class Bars:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """Peaks along the depth of one series. points: (depth in tokens, bytes, the point in words). rows: one per point."""
+    """Peaks along an axis of one series. points: (value on the axis, bytes, the point in words). rows: one per point."""
 
     label: str
     points: tuple[tuple[float, float, str], ...]
@@ -50,8 +50,9 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Growth:
-    """Memory against depth for one model."""
+    """Memory against one axis for one model."""
 
+    axis: str
     title: str
     subtitle: str
     lines: tuple[Line, ...]
@@ -63,20 +64,21 @@ def memory_bars(rows: Sequence[Row]) -> tuple[Bars, ...]:
     return tuple(bars for where in wheres if (bars := _memory_bars(rows, where)))
 
 
-def memory_growth(rows: Sequence[Row]) -> tuple[Growth, ...]:
-    """VRAM where it was measured, else RAM, against depth: one per model, where depth varies."""
+def memory_growth(rows: Sequence[Row], axis: str = "n_depth") -> tuple[Growth, ...]:
+    """VRAM where it was measured, else RAM, against a numeric axis: one per model, where the axis varies."""
     found = []
-    for panel in panels(rows, "n_depth"):
-        if panel.kind != "tg":
+    for panel in panels(rows, axis):
+        if panel.kind != "tg" or not panel.is_numeric:
             continue
         points = [point for series in panel.series for point in series.points]
         where: Where = "VRAM" if any(p.row.vram_bytes.value for p in points) else "RAM"
-        lines = [_memory_line(series, where) for series in panel.series[:MAX_LINES]]
+        lines = [_memory_line(series, where, axis) for series in panel.series[:MAX_LINES]]
         lines = [line for line in lines if len(line.points) > 1]
         if lines:
             found.append(
                 Growth(
-                    title=_growth_title(lines, where),
+                    axis=axis,
+                    title=_growth_title(lines, where, axis),
                     subtitle=f"{shown(panel.family, 60)}, {panel.test}, peak of {where}",
                     lines=tuple(lines),
                 )
@@ -84,7 +86,7 @@ def memory_growth(rows: Sequence[Row]) -> tuple[Growth, ...]:
     return tuple(found)
 
 
-def _memory_line(series: Series, where: Where) -> Line:
+def _memory_line(series: Series, where: Where, axis: str) -> Line:
     known = [
         (point, value)
         for point in series.points
@@ -93,7 +95,8 @@ def _memory_line(series: Series, where: Where) -> Line:
     return Line(
         label=series.label,
         points=tuple(
-            (float(point.x), value, _depth_words(point.row, where, value)) for point, value in known
+            (float(point.x), value, _growth_words(point, where, value, axis))
+            for point, value in known
         ),
         rows=tuple(point.row for point, _ in known),
     )
@@ -186,9 +189,9 @@ def _memory_words(row: Row, where: Where, value: float) -> str:
     return text + (f", model {figures.size(size)}" if size else ", size of the model not known")
 
 
-def _depth_words(row: Row, where: Where, value: float) -> str:
-    depth = figures.count(row.attempt.n_depth)
-    return f"{shown(row.subject, 60)} at depth {depth}: {where} peak {figures.size(value)}"
+def _growth_words(point: Point, where: Where, value: float, axis: str) -> str:
+    at = f"{axis_word(axis)} {figures.count(int(float(point.x)))}"
+    return f"{shown(point.row.subject, 60)} at {at}: {where} peak {figures.size(value)}"
 
 
 def _energy_words(row: Row, joules: float) -> str:
@@ -202,10 +205,14 @@ def _scope_words(rows: Sequence[Row]) -> str:
     return f"energy of {' or '.join(named)} alone" if named else "scope of the energy not recorded"
 
 
-def _growth_title(lines: Sequence[Line], where: Where) -> str:
-    grown = [line.points[-1][1] - line.points[0][1] for line in lines]
-    deepest = figures.count(int(max(line.points[-1][0] for line in lines)))
-    if max(grown) <= 0.01 * max(line.points[0][1] for line in lines):
-        return f"{where} does not grow up to depth {deepest}"
-    least, most = figures.size(max(0.0, min(grown))), figures.size(max(grown))
-    return f"{where} grows by {figures.span(least, most)} up to depth {deepest}"
+def _growth_title(lines: Sequence[Line], where: Where, axis: str) -> str:
+    changes = [line.points[-1][1] - line.points[0][1] for line in lines]
+    to = f"{axis_word(axis)} {figures.count(int(max(line.points[-1][0] for line in lines)))}"
+    largest = 0.01 * max(line.points[0][1] for line in lines)
+    if max(abs(change) for change in changes) <= largest:
+        return f"{where} does not grow up to {to}"
+    if max(changes) <= 0:
+        least, most = figures.size(-max(changes)), figures.size(-min(changes))
+        return f"{where} falls by {figures.span(least, most)} up to {to}"
+    least, most = figures.size(max(0.0, min(changes))), figures.size(max(changes))
+    return f"{where} grows by {figures.span(least, most)} up to {to}"

@@ -17,6 +17,7 @@ from llamasweep.report import (
 from llamasweep.report.chart_section import Chart, ChartSection, caption, kind_words
 from llamasweep.report.names import AXIS_DOCS, axis_word, shown
 from llamasweep.report.rows import Row, varying
+from llamasweep.report.setting_sections import charts_besides_speed
 
 MAX_BARS = 40
 
@@ -81,7 +82,10 @@ def axis_sections(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
                     intro=f"{AXIS_DOCS[axis][0].upper()}{AXIS_DOCS[axis][1:]}."
                     if axis in AXIS_DOCS
                     else "",
-                    charts=tuple(_panel_chart(panel) for panel in made),
+                    charts=(
+                        *(_panel_chart(panel) for panel in made),
+                        *charts_besides_speed(rows, axis),
+                    ),
                 )
             )
     return tuple(sections)
@@ -120,6 +124,8 @@ def _panel_chart(panel: panels.Panel) -> Chart:
 
 def _tick_words(rows: Sequence[Row]) -> str:
     text = " Thick tick: exact ceiling." if any(row.ceiling.value for row in rows) else ""
-    return text + (
-        " Thin tick: pencil ceiling." if any(row.pencil_ceiling.value for row in rows) else ""
-    )
+    if any(row.pencil_ceiling.value for row in rows):
+        text += " Thin tick: pencil ceiling."
+        if any(row.pencil_ceiling.value and row.kind == "tg" for row in rows):
+            text += " Dashed frame: 70 to 85 % of it, as people quote it."
+    return text

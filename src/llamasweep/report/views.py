@@ -29,6 +29,7 @@ from llamasweep.report.chart_section import ChartSection
 from llamasweep.report.names import shown
 from llamasweep.report.resource_sections import resource_sections
 from llamasweep.report.rows import Row, rows_of
+from llamasweep.report.setting_sections import setting_sections
 from llamasweep.report.speed_sections import axis_findings, axis_sections, rates_section
 from llamasweep.report.timeline_section import timeline_sections
 from llamasweep.results.records import RunData
@@ -79,11 +80,16 @@ def page(runs: Sequence[RunData]) -> Page:
     found = why.found_in(runs)
     rows = why.with_findings(rows_of(runs), found)
     heads = tuple(
-        _head(run, [row for row in rows if row.run_id == run.info.run_id]) for run in runs
+        head.head(run, [row for row in rows if row.run_id == run.info.run_id]) for run in runs
     )
-    places = tuple(dict.fromkeys(head.where for head in heads))
+    places = tuple(dict.fromkeys(one.where for one in heads))
     where = places[0] if len(places) == 1 else figures.counted(len(places), "machine")
-    sections = (*rates_section(rows), *axis_sections(rows), *resource_sections(rows))
+    sections = (
+        *rates_section(rows),
+        *axis_sections(rows),
+        *setting_sections(rows),
+        *resource_sections(rows, runs),
+    )
     failed, n_left_out = trouble.failures(rows)
     impossible = trouble.impossible(rows)
     reasons = why.cards(rows, found)

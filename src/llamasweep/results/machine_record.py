@@ -72,6 +72,15 @@ class MachineRecord:
         return bits / 8 * speed_mts * 1e6
 
     @property
+    def spec_gpu_bytes_per_s(self) -> float | None:
+        """By the calibration's source; None where there are several GPUs or none."""
+        value = _at(self.plain, ("calibration", "spec_gpus"))
+        if not isinstance(value, list | tuple) or len(value) != 1:
+            return None
+        told = value[0].get("bytes_per_s") if isinstance(value[0], Mapping) else None
+        return positive_number(told)
+
+    @property
     def one_channel_bytes_per_s(self) -> float | None:
         """Specification of a single channel of DDR; None for LPDDR, whose channels have other widths."""
         speed_mts = self.number("ram_speed_mts")

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.report.factory import HOSTILE, hostile_run, lost, measured, run_of, sweep_parts
 
 from llamasweep.report import charts, panels
-from llamasweep.report.marks import PALETTE, ceilings
+from llamasweep.report.marks import PALETTE, ceilings, spread_apart
 from llamasweep.report.rows import Measured, Row, rows_of
 from llamasweep.report.views import Page, page
 
@@ -76,7 +76,35 @@ def test_bars_carry_median_range_repetitions_and_ceiling() -> None:
         assert value["name"] == row.subject
         assert f"n = {row.rates.n_kept}" in value["words"]
     marks = [layer["mark"]["type"] for layer in spec["layer"]]
-    assert marks == ["bar", "rule", "point", "tick", "tick", "text"]
+    assert marks == ["bar", "bar", "rule", "point", "tick", "tick", "text"]
+
+
+def test_generation_has_the_usual_band_of_its_pencil_ceiling_behind_the_bar() -> None:
+    rows = _tg_rows()
+    for row, value in zip(
+        rows, _values(charts.rates_chart(rows, [row.subject for row in rows])), strict=True
+    ):
+        assert row.pencil_ceiling.value is not None
+        assert value["band_low"] == pytest.approx(0.70 * row.pencil_ceiling.value)
+        assert value["band_high"] == pytest.approx(0.85 * row.pencil_ceiling.value)
+    (prompt,) = rows_of([run_of([measured(1, [5.0], test_kind="pp", n_prompt=32, n_gen=0)])])
+    assert "band_low" not in _values(charts.rates_chart([prompt], ["x"]))[0]
+
+
+def test_long_names_stand_above_their_bars_and_short_ones_left_of_them() -> None:
+    rows = _tg_rows()
+    short = charts.rates_chart(rows, [f"m{n}" for n, _ in enumerate(rows)])
+    assert short["layer"][0]["encoding"]["y"]["axis"] is not None
+    long = charts.rates_chart(rows, [f"a-model-with-a-long-name-{n}" for n, _ in enumerate(rows)])
+    assert long["layer"][0]["encoding"]["y"]["axis"] is None
+    assert long["layer"][-1]["encoding"]["text"] == {"field": "name"}
+    assert long["height"] > short["height"]
+
+
+def test_names_are_moved_apart_as_little_as_needed() -> None:
+    placed = spread_apart([(10.0, "c"), (10.0, "a"), (10.0, "b"), (30.0, "far")], gap=2.0)
+    assert placed == [(8.0, "a"), (10.0, "b"), (12.0, "c"), (30.0, "far")]
+    assert spread_apart([], gap=1.0) == []
 
 
 def test_one_repetition_has_no_range_to_draw() -> None:

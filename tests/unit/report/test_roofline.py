@@ -9,8 +9,8 @@ import pytest
 from tests.unit.report.factory import BANDWIDTH, READ_SHARE, Part, measured, run_of, sweep_parts
 
 from llamasweep.report.figures import THIN
-from llamasweep.report.resource_charts import roofline_chart
 from llamasweep.report.roofline import MAX_MODELS, Roofline, memory_share, rooflines, title
+from llamasweep.report.roofline_chart import roofline_chart
 from llamasweep.report.rows import rows_of
 
 SIZE = 1_900_000_000
