@@ -80,9 +80,9 @@ def page(runs: Sequence[RunData]) -> Page:
     found = why.found_in(runs)
     rows = why.with_findings(rows_of(runs), found)
     heads = tuple(
-        head.head(run, [row for row in rows if row.run_id == run.info.run_id]) for run in runs
+        _head(run, [row for row in rows if row.run_id == run.info.run_id]) for run in runs
     )
-    places = tuple(dict.fromkeys(one.where for one in heads))
+    places = tuple(dict.fromkeys(head.where for head in heads))
     where = places[0] if len(places) == 1 else figures.counted(len(places), "machine")
     sections = (
         *rates_section(rows),
