@@ -142,9 +142,12 @@ class Layouts:
     def missing_bytes(self, layout: Layout, settings: ContextSettings) -> int | None:
         """What lacks over all devices; None where a size is not known."""
         needs = self._counted(layout, settings)
-        if any(need.available_bytes is None for need in needs):
-            return None
-        return sum(max(0, need.total_bytes - (need.available_bytes or 0)) for need in needs)
+        missing = 0
+        for need in needs:
+            if need.available_bytes is None:
+                return None
+            missing += max(0, need.total_bytes - need.available_bytes)
+        return missing
 
     def _counted(self, layout: Layout, settings: ContextSettings) -> list[DeviceNeed]:
         """Devices that must have room; a host that was not told counts only where it holds layers."""

@@ -26,6 +26,7 @@ from llamasweep.ceilings.kv_cache import (
 from llamasweep.ceilings.metadata import once_per_model
 from llamasweep.ceilings.placement import HOST, Placement, PlacementSettings, place
 from llamasweep.ceilings.traffic import weight_traffic
+from llamasweep.errors import ModelFileError
 from llamasweep.gguf.facts import ModelFacts
 
 SYSTEM_RESERVE_BYTES = 8_000_000_000
@@ -171,11 +172,15 @@ def compute_bytes_upper(facts: ModelFacts, settings: ContextSettings) -> int:
 def _widest_row(facts: ModelFacts) -> int:
     """Elements that one token holds at the graph's widest point, and the logits."""
     architecture = read_architecture(facts)
-    n_embd = facts.n_embd or 0
+    n_embd, n_vocab = facts.n_embd, facts.n_vocab
+    if n_embd is None or n_vocab is None:
+        raise ModelFileError(
+            "neither a token list nor an embedding tells the size of the vocabulary"
+        )
     is_dense = {u.layer for u in weight_traffic(facts).uses if u.tensor.name.endswith(_DENSE)}
     rows = [_feed_forward_row(x, n_embd, x.index in is_dense) for x in architecture.layers]
     widest = max(*rows, _attention_row(architecture), 6 * architecture.state_width)
-    return (facts.n_vocab or 0) + 4 * n_embd + widest + _latent_row(architecture)
+    return n_vocab + 4 * n_embd + widest + _latent_row(architecture)
 
 
 def _feed_forward_row(layer: Layer, n_embd: int, has_dense: bool) -> int:

@@ -256,7 +256,8 @@ def placed_decode(
     """The decode ceiling where weights and cells are spread.
 
     Formula: 1 / (sum over devices of (active bytes + context read there) / its bandwidth + (graph
-    splits - 1) x hand-over). Raises ValueError where devices and bandwidths differ in number.
+    splits - 1) x hand-over); without hand-overs where the splits are not known.
+    Raises ValueError where devices and bandwidths differ in number.
     """
     if len(machine.bandwidths) != len(placed.devices):
         raise ValueError(f"{len(machine.bandwidths)} bandwidths for {len(placed.devices)} devices")
@@ -266,7 +267,8 @@ def placed_decode(
         / bandwidth.bytes_per_s
         for device, bandwidth in zip(placed.devices, machine.bandwidths, strict=True)
     )
-    handover_s = machine.handover_s * max(0, (placed.graph_splits or 1) - 1)
+    n_splits = placed.graph_splits
+    handover_s = 0.0 if n_splits is None else machine.handover_s * max(0, n_splits - 1)
     return PlacedDecode(
         device_s=device_s,
         handover_s=handover_s,
@@ -274,7 +276,7 @@ def placed_decode(
         assumptions=(
             *(bandwidth.assumption for bandwidth in machine.bandwidths),
             *placed.assumptions,
-            *(() if machine.handover_s else (NO_LATENCY,)),
+            *(() if machine.handover_s and n_splits is not None else (NO_LATENCY,)),
             *weight_traffic(facts).assumptions,
             READ_LEAST,
         ),

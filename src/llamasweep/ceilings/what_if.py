@@ -104,7 +104,7 @@ def _row(
     layout = found.layout
     row = WhatIfRow(
         rig=rig.name,
-        memory_bytes=None if None in sizes else sum(size or 0 for size in sizes),
+        memory_bytes=None if None in sizes else sum(s for s in sizes if s is not None),
         bandwidth_bytes_per_s=bandwidths.pop() if len(bandwidths) == 1 else None,
         fits=found.fits,
         where=None if layout is None else layout.where,

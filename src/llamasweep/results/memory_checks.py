@@ -34,7 +34,9 @@ def check(run: MeasuredRows) -> Iterator[Finding]:
 
 def _paged(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
     told = figures(row)
-    if not told.n_major_faults or (told.disk_read_bytes or 0) < PAGED_FROM_BYTES:
+    if not told.n_major_faults or told.disk_read_bytes is None:
+        return
+    if told.disk_read_bytes < PAGED_FROM_BYTES:
         return
     ram_bytes, model_bytes = run.machine.count("ram_bytes"), row.model_size_bytes
     evidence = {

@@ -124,7 +124,8 @@ def _read_per_token_bytes(run: MeasuredRows, row: Attempt) -> float | None:
 
 
 def _gpu_unused(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
-    own = [g for g in run.machine.gpus if (g.count("memory_bytes") or 0) >= _OWN_MEMORY_BYTES]
+    sized = ((g, g.count("memory_bytes")) for g in run.machine.gpus)
+    own = [g for g, n_bytes in sized if n_bytes is not None and n_bytes >= _OWN_MEMORY_BYTES]
     was_asked = row.requested.get("n_gpu_layers") == 0 or row.requested.get("devices") == "none"
     if not own or was_asked or ran_on_cpu(row) is not True:
         return
