@@ -16,13 +16,16 @@ from llamasweep.errors import quoted
 Bytes = NewType("Bytes", int)
 Seconds = NewType("Seconds", float)
 BytesPerSecond = NewType("BytesPerSecond", float)
+FlopPerSecond = NewType("FlopPerSecond", float)
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _PREFIXES = {**_DECIMAL, **_BINARY}
+_FLOP_PREFIXES = {**_DECIMAL, "P": 10**15}
 
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(Ki|Mi|Gi|Ti|k|K|M|G|T)?(B|b|bytes?|bits?)?")
 _RATE = re.compile(r"(.+?)\s*(?:/\s*s|ps)")
+_FLOPS = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(k|M|G|T|P)?(?:FLOPS|FLOP/s|OPS)")
 _DURATION_PART = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|s|m|min|h|d)(?![a-z])")
 _DURATION_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION_ORDER = ("d", "h", "m", "s", "ms")
@@ -70,6 +73,17 @@ def parse_bytes_per_s(text: str | int | float) -> BytesPerSecond:
     if not math.isfinite(value) or value <= 0:
         raise ValueError(f"{quoted(text)} is not a bandwidth above 0")
     return BytesPerSecond(value)
+
+
+def parse_flop_per_s(text: str | int | float) -> FlopPerSecond:
+    """Calculations per second, above 0, from "58.3 TFLOPS" or "300 GFLOP/s". A plain number is refused, as for bandwidths."""
+    match = _FLOPS.fullmatch(text.strip()) if isinstance(text, str) else None
+    value = 0.0 if match is None else float(match[1]) * _FLOP_PREFIXES[match[2] or ""]
+    if value <= 0:
+        raise ValueError(
+            f"{quoted(text)} is not a compute rate above 0; write it with its unit, like '58.3 TFLOPS'"
+        )
+    return FlopPerSecond(value)
 
 
 def parse_seconds(text: str | int | float) -> Seconds:

@@ -15,6 +15,7 @@ from llamasweep.units import (
     format_tps,
     parse_bytes,
     parse_bytes_per_s,
+    parse_flop_per_s,
     parse_seconds,
 )
 
@@ -62,6 +63,22 @@ def test_bandwidths_are_read_as_written(text: str | float, bytes_per_s: float) -
 def test_broken_bandwidths_are_refused(text: str | float) -> None:
     with pytest.raises(ValueError, match="not a bandwidth"):
         parse_bytes_per_s(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "flop_per_s"),
+    [("58.3 TFLOPS", 58.3e12), ("300GFLOP/s", 300e9), ("1.6 PFLOPS", 1.6e15), ("330 TOPS", 330e12)],
+)
+def test_compute_rates_are_read_as_written(text: str, flop_per_s: float) -> None:
+    assert parse_flop_per_s(text) == pytest.approx(flop_per_s)
+
+
+@pytest.mark.parametrize(
+    "text", ["58.3", 58, 5e13, "58 T", "0 TFLOPS", "-1 TFLOPS", "TFLOPS", True]
+)
+def test_broken_compute_rates_are_refused(text: str | float) -> None:
+    with pytest.raises(ValueError, match="not a compute rate"):
+        parse_flop_per_s(text)
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ class PrefillCeiling:
     """What a prompt can reach.
 
     n_passes: physical batches. bytes_per_token: least traffic / prompt. ceiling_tps, bound, ridge_…:
-    None without a peak, and `reason` says so. is_reference: the peak was one, so that ceiling_tps is
-    a line to compare with and no bound. memory_tps: of the traffic alone. expected_tps: with experts
-    as uniform routing would choose them, None without a peak. pencil_flop_per_token: 2 x all
-    parameters. ridge_tokens: size of a physical batch at which compute takes over.
+    None without a peak, and `reason` says so. is_reference: the peak was one and takes the time
+    of a pass, so that ceiling_tps is a line to compare with and no bound. memory_tps: of the
+    traffic alone. expected_tps: with experts as uniform routing would choose them, None without
+    a peak. pencil_flop_per_token: 2 x all parameters. ridge_tokens: size of a physical batch at which compute takes over.
     """
 
     n_prompt: int
@@ -109,7 +109,10 @@ def prefill_ceiling(
         ceiling_tps=None if rates is None else n_prompt / rates.least_s,
         expected_tps=None if rates is None else n_prompt / rates.expected_s,
         bound=None if rates is None else rates.bound,
-        is_reference=peak is not None and peak.is_reference,
+        is_reference=peak is not None
+        and peak.is_reference
+        and rates is not None
+        and rates.is_peak_used,
         ridge_flop_per_byte=ridge,
         ridge_tokens=None if ridge is None else ridge_tokens(facts, ridge),
         reason=NO_PEAK if peak is None else None,
@@ -157,21 +160,25 @@ class _Rates:
     least_s: float
     expected_s: float
     bound: Bound
+    is_peak_used: bool
 
 
 def _rates(costs: list[tuple[float, float, int]], bandwidth: Bandwidth, peak: Peak) -> _Rates:
     """Seconds with the least and with the expected traffic, and what takes most of the least."""
     least_s = expected_s = memory_s = 0.0
+    is_peak_used = False
     for n_bytes, extra_bytes, flop in costs:
         compute_s = flop / peak.flop_per_s
         read_s = n_bytes / bandwidth.bytes_per_s
         least_s += max(read_s, compute_s)
         memory_s += read_s if read_s > compute_s else 0.0
+        is_peak_used = is_peak_used or compute_s > read_s
         expected_s += max((n_bytes + extra_bytes) / bandwidth.bytes_per_s, compute_s)
     return _Rates(
         least_s=least_s,
         expected_s=expected_s,
         bound="memory" if memory_s * 2 > least_s else "compute",
+        is_peak_used=is_peak_used,
     )
 
 
@@ -230,8 +237,10 @@ class _Work:
 
 
 def cells_in_windows(architecture: Architecture, n_before: int, n_tokens: int) -> int:
-    """Cells that the windows of n_tokens behind n_before others cover together."""
-    window = architecture.window_tokens or 0
+    """Cells that the windows of n_tokens behind n_before others cover together; none without windows."""
+    window = architecture.window_tokens
+    if not window:
+        return 0
     if architecture.is_chunked:
-        return n_before % window + n_tokens if window else 0
+        return n_before % window + n_tokens
     return min(n_before + n_tokens, window + n_tokens - 1)

@@ -29,7 +29,7 @@ class Processor(NamedTuple):
 
     bandwidth: None where it is not known, and `reason` says why. memory_bytes: None where not known.
     peak_quantised, peak_float: of matrices in quantised types and in F16 or BF16, None where not
-    known. disk: where weights come from that memory does not hold: (in order, at random).
+    known; peak_source: where they come from. disk: where weights come from that memory does not hold: (in order, at random).
     """
 
     name: str
@@ -39,6 +39,7 @@ class Processor(NamedTuple):
     memory_bytes: int | None = None
     peak_quantised: Peak | None = None
     peak_float: Peak | None = None
+    peak_source: str | None = None
     disk: tuple[Bandwidth, Bandwidth] | None = None
 
     @property
@@ -158,7 +159,7 @@ def with_peak(rig: Rig, flop_per_s: float) -> Rig:
     peak = Peak(flop_per_s=flop_per_s, basis="given")
 
     def given(processor: Processor) -> Processor:
-        return processor._replace(peak_quantised=peak, peak_float=peak)
+        return processor._replace(peak_quantised=peak, peak_float=peak, peak_source="as given")
 
     if rig.accelerators:
         return rig._replace(accelerators=tuple(map(given, rig.accelerators)))
@@ -222,17 +223,22 @@ def processor_of(device: Device) -> Processor:
     the FP16 ones; where the table may lack a faster unit, the fastest known rate is a reference.
     """
     source = device.bandwidth_source
+    quantised = _peak(device, device.int8_op_per_s)
+    plain = _peak(
+        device,
+        device.fp16_tensor_fp16_accumulate_flop_per_s
+        or device.fp16_tensor_fp32_accumulate_flop_per_s,
+    )
     return Processor(
         name=device.name,
         bandwidth=Bandwidth(bytes_per_s=device.bandwidth_bytes_per_s, basis="spec"),
         source=source if len(source) > 3 else f"{source}, {device.source}",
         memory_bytes=device.memory_bytes,
-        peak_quantised=_peak(device, device.int8_op_per_s),
-        peak_float=_peak(
-            device,
-            device.fp16_tensor_fp16_accumulate_flop_per_s
-            or device.fp16_tensor_fp32_accumulate_flop_per_s,
-        ),
+        peak_quantised=quantised,
+        peak_float=plain,
+        peak_source=f"specification of {device.name}: {device.source}"
+        if quantised is not None or plain is not None
+        else None,
     )
 
 

@@ -41,6 +41,20 @@ def own_rig(
     return Rig(host=host, accelerators=tuple(accelerators), notes=tuple(notes))
 
 
+def own_peaks(
+    facts: MachineFacts, *, load: Callable[[str], Calibration | None] = load_calibration
+) -> tuple[Processor, Processor | None]:
+    """The processor and the only GPU, known for their peaks; no GPU where there is none, several or one of no table."""
+    host = _with_peak_of_table(Processor(name="this machine"), facts)
+    stored = load(facts.fingerprint)
+    if stored is not None:
+        host = _with_calibration(host, stored)
+    if len(facts.gpus) != 1:
+        return host, None
+    device = match_reported(facts.gpus[0].name, facts.gpus[0].memory_bytes)
+    return host, None if device is None else processor_of(device)
+
+
 def _host(
     facts: MachineFacts,
     stored: Calibration | None,
@@ -85,21 +99,26 @@ def _with_peak_of_table(host: Processor, facts: MachineFacts) -> Processor:
         name=f"this machine ({known.name})",
         peak_quantised=known.peak_quantised,
         peak_float=known.peak_float,
+        peak_source=known.peak_source,
     )
 
 
 def _with_calibration(host: Processor, stored: Calibration) -> Processor:
     """Measured bandwidth, disk, and matrices as a reference where the table has no peak."""
+    age = "just now" if stored.age_s() < 60 else f"{format_seconds(round(stored.age_s()))} ago"
     if stored.ram is not None:
         best = stored.ram.best
-        age = "just now" if stored.age_s() < 60 else f"{format_seconds(round(stored.age_s()))} ago"
         host = host._replace(
             bandwidth=CeilingBandwidth(bytes_per_s=best.best_bytes_per_s, basis="measured"),
             source=f"calibrated {age} with {best.n_threads} threads",
         )
     if stored.matrix is not None and host.peak_quantised is None:
         peak = Peak(flop_per_s=stored.matrix.best_flop_per_s, basis="measured", is_reference=True)
-        host = host._replace(peak_quantised=peak, peak_float=peak)
+        host = host._replace(
+            peak_quantised=peak,
+            peak_float=peak,
+            peak_source=f"calibrated {age}, {stored.matrix.method}",
+        )
     if stored.disk is not None:
         host = host._replace(
             disk=(

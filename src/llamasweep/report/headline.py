@@ -52,6 +52,8 @@ def share(row: Row) -> str:
 
 def allowed_words(row: Row) -> str:
     """What the row's ceiling is made of."""
+    if row.attempt.ceiling_is_reference:
+        return "the reference peak"
     return {"memory": "what the memory allows", "compute": "what the compute allows"}.get(
         row.attempt.ceiling_bound or "", "the exact ceiling"
     )

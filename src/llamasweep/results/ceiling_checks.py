@@ -18,6 +18,7 @@ from llamasweep.results.measured_rows import (
     is_faster,
     median,
     ran_on_cpu,
+    reference_share,
     share,
     shortfall,
     whole_in_force,
@@ -37,6 +38,7 @@ DEPTH_LOSS = 0.95
 STEADY_SHARE = 0.90
 OTHER_EXCESS = 0.5
 FASTER_BUILD = 1.3
+SAME_MEMORY_WITHIN = 0.02
 OLD_BUILD_BELOW = 3100
 """June 2024: CLBlast was removed, and CUDA's matrices moved to int8 tensor cores."""
 
@@ -48,6 +50,7 @@ def check(run: MeasuredRows) -> Iterator[Finding]:
     """Row by row, then the depths of a question against each other."""
     for row in run.rows:
         yield from _above(run, row)
+        yield from _above_reference(row)
         yield from _far_below(row)
         yield from _small_active_set(row)
         yield from _dequantisation(run, row)
@@ -95,6 +98,19 @@ def _above(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
     yield make_finding("above_ceiling", evidence, [row.attempt_id], cause=_broken(row))
 
 
+def _above_reference(row: Attempt) -> Iterator[Finding]:
+    fraction = reference_share(row)
+    if fraction is None or fraction <= BROKEN_ABOVE:
+        return
+    evidence = {
+        "share_of_the_reference_fraction": fraction,
+        "reference_flop_per_s": row.ceiling_peak_flop_per_s,
+        "achieved_flop_per_s": row.achieved_flop_per_s,
+        "peak_source": row.ceiling_peak_source,
+    }
+    yield make_finding("above_reference", evidence, [row.attempt_id])
+
+
 def _broken(row: Attempt) -> str:
     source = row.ceiling_bandwidth_source or ""
     if row.ceiling_bound == "compute":
@@ -138,12 +154,14 @@ def _far_below(row: Attempt) -> Iterator[Finding]:
 
 
 def _small_active_set(row: Attempt) -> Iterator[Finding]:
-    lack = shortfall(row)
-    bandwidth = positive_number(row.ceiling_bandwidth_bytes_per_s) or 0.0
-    is_wide = ran_on_cpu(row) is False or bandwidth >= WIDE_MEMORY_BYTES_PER_S
-    if lack is None or not is_wide or row.n_depth > DEPTH_MOST:
+    lack, ceiling_tps = shortfall(row), positive_number(row.ceiling_tps)
+    bandwidth = positive_number(row.ceiling_bandwidth_bytes_per_s)
+    is_wide = ran_on_cpu(row) is False or (
+        bandwidth is not None and bandwidth >= WIDE_MEMORY_BYTES_PER_S
+    )
+    if lack is None or ceiling_tps is None or not is_wide or row.n_depth > DEPTH_MOST:
         return
-    reading_ms = 1000 / float(row.ceiling_tps or 1.0)
+    reading_ms = 1000 / ceiling_tps
     if reading_ms > SMALL_WITHIN_MS:
         return
     if SUSPICIOUS_BELOW <= lack.fraction < SHARE_BELOW and lack.excess_ms <= EXCESS_ABOVE_MS:
@@ -189,26 +207,20 @@ def _quant_with_less_excess(run: MeasuredRows, row: Attempt) -> Attempt | None:
     lack = shortfall(row)
     if lack is None or row.model_arch is None or row.model_n_params is None:
         return None
-    better = []
+    better: list[tuple[float, Attempt]] = []
     for other in run.comparable(row, "quant"):
         theirs = shortfall(other)
         if other.model_quant == row.model_quant or theirs is None:
             continue
         if theirs.excess_ms < OTHER_EXCESS * lack.excess_ms and theirs.fraction > lack.fraction:
-            better.append(other)
-    return max(better, key=lambda other: share(other) or 0.0, default=None)
+            better.append((theirs.fraction, other))
+    return max(better, key=lambda pair: pair[0], default=(None, None))[1]
 
 
 def _slower_build(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
     if not is_alarming(row):
         return
-    bandwidth = positive_number(row.ceiling_bandwidth_bytes_per_s)
-    same_memory = [
-        other
-        for other in run.comparable(row, "build")
-        if bandwidth and abs((other.ceiling_bandwidth_bytes_per_s or 0.0) / bandwidth - 1) <= 0.02
-    ]
-    best = fastest(same_memory)
+    best = fastest(o for o in run.comparable(row, "build") if _is_same_memory(o, row))
     if best is None or not is_faster(best, row, FASTER_BUILD):
         return
     evidence = {
@@ -219,6 +231,12 @@ def _slower_build(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
         "faster_backend": best.build_backends,
     }
     yield make_finding("slower_build", evidence, [row.attempt_id])
+
+
+def _is_same_memory(a: Attempt, b: Attempt) -> bool:
+    """By its bandwidth, and only where both are known."""
+    one, two = (positive_number(row.ceiling_bandwidth_bytes_per_s) for row in (a, b))
+    return one is not None and two is not None and abs(one / two - 1) <= SAME_MEMORY_WITHIN
 
 
 def _old_build(row: Attempt) -> Iterator[Finding]:
@@ -247,14 +265,17 @@ def _depth(group: Sequence[Attempt]) -> Iterator[Finding]:
         return
     shallow = _middle([r for r in ordered if r.n_depth == ordered[0].n_depth])
     deep = _middle([r for r in ordered if r.n_depth == ordered[-1].n_depth])
-    kept = (share(deep) or 0.0) / (share(shallow) or 1.0)
+    share_deep, share_shallow = share(deep), share(shallow)
+    if share_deep is None or share_shallow is None:
+        return
+    kept = share_deep / share_shallow
     rate_kept = median(deep) / median(shallow)
     evidence = {
         "n_depth": deep.n_depth,
         "rate_kept_fraction": rate_kept,
-        "ceiling_kept_fraction": float(deep.ceiling_tps or 0.0) / float(shallow.ceiling_tps or 1.0),
-        "share_shallow_fraction": share(shallow),
-        "share_deep_fraction": share(deep),
+        "ceiling_kept_fraction": rate_kept / kept,
+        "share_shallow_fraction": share_shallow,
+        "share_deep_fraction": share_deep,
     }
     ids = [shallow.attempt_id, deep.attempt_id]
     if kept < STEADY_SHARE:

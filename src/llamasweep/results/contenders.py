@@ -199,7 +199,8 @@ def _doubts(
     rounds: Sequence[Attempt], good: Sequence[Attempt], fraction: float | None
 ) -> tuple[str, ...]:
     doubts = [flag for a in good for flag in a.flags if flag not in HARMLESS_FLAGS]
-    if fraction is not None and fraction > BROKEN_ABOVE:
+    is_bound = not any(a.ceiling_is_reference for a in good)
+    if is_bound and fraction is not None and fraction > BROKEN_ABOVE:
         doubts.append("above_ceiling")
     if any(a.status in FAILED_STATUSES for a in rounds):
         doubts.append("round_failed")

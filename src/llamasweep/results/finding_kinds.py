@@ -13,6 +13,7 @@ Severity = Literal["alarm", "warning", "note"]
 Kind = Literal[
     "slow_decode",
     "above_ceiling",
+    "above_reference",
     "far_below_ceiling",
     "dequantisation_bound",
     "slower_build",
@@ -27,6 +28,7 @@ Kind = Literal[
     "more_threads_than_cpus",
     "smt_siblings",
     "threads_beyond_knee",
+    "too_few_threads",
     "barrier_collapse",
     "busy_neighbour",
     "paged_from_disk",
@@ -78,6 +80,14 @@ KINDS: dict[Kind, KindWords] = {
         when="the median is more than 1.02 of the ceiling",
         cause="The ceiling rests on an assumption that does not hold here; the rate itself may be right.",
         next_step="Calibrate the machine again (llamasweep calibrate), or give the right bandwidth in the sweep.",
+    ),
+    "above_reference": KindWords(
+        severity="note",
+        title="faster than the reference peak",
+        when="the median is more than 1.02 of a ceiling whose peak compute rate is a reference that faster units may beat",
+        cause="The engine's kernels use faster units than the reference counts, such as int8 dot products or matrix tiles; no "
+        "fault, and no assumption is broken.",
+        next_step="Compare such shares between machines and builds; where you know the peak of those units, give it (compute).",
     ),
     "far_below_ceiling": KindWords(
         severity="warning",
@@ -198,6 +208,15 @@ KINDS: dict[Kind, KindWords] = {
         "that this is faster; or fewer threads are faster by more than 3 % in this run",
         cause="The memory is busy already; further threads only add waiting at the barriers.",
         next_step="Use the fewest threads that are as fast; the others stay free for other work.",
+        explains=True,
+    ),
+    "too_few_threads": KindWords(
+        severity="warning",
+        title="fewer threads than the memory needs",
+        when="generation on the CPU, while more threads are at least 1.1 times as fast in this run; or a slow decode with fewer "
+        "threads than reach 95 % of the memory bandwidth (calibration), where the run has no row with more",
+        cause="So few threads cannot draw, or cannot calculate with, what the memory gives.",
+        next_step="Raise n_threads, up to the physical cores, until generation is no faster.",
         explains=True,
     ),
     "barrier_collapse": KindWords(

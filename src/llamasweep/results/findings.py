@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from llamasweep.results.finding_kinds import KINDS, Kind, Severity
-from llamasweep.units import format_bytes, format_bytes_per_s, format_tps
+from llamasweep.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_tps
 
 _LONGEST_TEXT = 200
 
 _UNITS: dict[str, Callable[[float], str]] = {
     "_bytes_per_s": format_bytes_per_s,
+    "_flop_per_s": format_flop_per_s,
     "_bytes": lambda value: format_bytes(round(value)),
     "_fraction": lambda value: f"{value * 100:.3g} %",
     "_tps": format_tps,

@@ -247,7 +247,16 @@ def is_alarming(row: Attempt) -> bool:
 
 
 def share(row: Attempt) -> float | None:
-    """Median / ceiling of any test; None without a ceiling."""
+    """Median / ceiling of any test; None without a ceiling, and where it rests on a reference and so is no bound."""
+    return None if row.ceiling_is_reference else _share(row)
+
+
+def reference_share(row: Attempt) -> float | None:
+    """The same where it rests on a reference; None for bounds."""
+    return _share(row) if row.ceiling_is_reference else None
+
+
+def _share(row: Attempt) -> float | None:
     ceiling_tps = positive_number(row.ceiling_tps)
     return None if ceiling_tps is None else median(row) / ceiling_tps
 

@@ -235,6 +235,15 @@ class Attempt:
     ceiling_bandwidth_source: str | None = column(
         "given in the sweep, measured, or the device table"
     )
+    ceiling_peak_flop_per_s: float | None = column(
+        "peak compute rate that the ceiling rests on, as well", unit="flop_per_s"
+    )
+    ceiling_peak_source: str | None = column(
+        "given in the sweep, the device table, or the calibration's matrix product"
+    )
+    ceiling_is_reference: bool | None = column(
+        "the exact ceiling rests on a peak that the engine's kernels may beat: a line to compare with, no bound"
+    )
     pencil_ceiling_tps: float | None = column(
         "bandwidth / model size, as people compute it", unit="tps"
     )
@@ -246,7 +255,8 @@ class Attempt:
         unit="tps",
     )
     ceiling_fraction: float | None = column(
-        "median / exact ceiling; above 1.02 an assumption is wrong", unit="fraction"
+        "median / exact ceiling; above 1.02 an assumption is wrong, unless ceiling_is_reference",
+        unit="fraction",
     )
     ceiling_bound: str | None = column("what bounds it: memory or compute")
     bytes_per_token: float | None = column(

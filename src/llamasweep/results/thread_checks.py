@@ -12,6 +12,7 @@ from llamasweep.results.measured_rows import (
     MeasuredRows,
     fastest,
     figures,
+    is_alarming,
     is_disturbed,
     is_faster,
     median,
@@ -22,6 +23,7 @@ from llamasweep.results.measured_rows import (
 from llamasweep.results.records import Attempt
 
 SAME_WITHIN = 0.03
+MORE_THREADS_RATIO = 1.1
 COLLAPSE_BELOW = 0.5
 HELD_UP_RATIO = 1.5
 _HELD_UP = (
@@ -56,18 +58,53 @@ def _threads(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
         }
         yield make_finding("more_threads_than_cpus", evidence, [row.attempt_id])
     elif n_cores is not None and n_threads > n_cores:
-        yield from _beyond(run, row, "smt_siblings", n_cores)
+        yield from _beyond(run, row, "smt_siblings", n_cores, n_threads)
     elif row.test_kind == "tg":
-        yield from _beyond(run, row, "threads_beyond_knee", run.machine.knee_threads)
+        yield from _beyond(run, row, "threads_beyond_knee", run.machine.knee_threads, n_threads)
+        yield from _too_few(run, row, n_threads)
 
 
-def _beyond(run: MeasuredRows, row: Attempt, kind: Kind, limit: int | None) -> Iterator[Finding]:
+def _too_few(run: MeasuredRows, row: Attempt, n_threads: int) -> Iterator[Finding]:
+    """The run's own rows decide; the knee only where none has more threads, and only for an alarm."""
+    with_more = [other for other in run.comparable(row, "n_threads") if _has_more(other, n_threads)]
+    more, knee = fastest(with_more), run.machine.knee_threads
+    evidence: dict[str, int | float | str | None] = {
+        "n_threads": n_threads,
+        "median_tps": median(row),
+    }
+    if more is not None:
+        if not is_faster(more, row, MORE_THREADS_RATIO):
+            return
+        evidence |= {
+            "n_more_threads": whole_in_force(more, "n_threads"),
+            "with_more_threads_tps": median(more),
+        }
+    elif knee is not None and n_threads < knee and is_alarming(row):
+        evidence["n_threads_at_the_knee"] = knee
+    else:
+        return
+    severity: Severity | None = None if is_alarming(row) else "note"
+    yield make_finding("too_few_threads", evidence, [row.attempt_id], severity=severity)
+
+
+def _has_more(row: Attempt, n_threads: int) -> bool:
+    theirs = whole_in_force(row, "n_threads")
+    return theirs is not None and theirs > n_threads
+
+
+def _has_fewer(row: Attempt, below: int) -> bool:
+    theirs = whole_in_force(row, "n_threads")
+    return theirs is not None and 0 < theirs < below
+
+
+def _beyond(
+    run: MeasuredRows, row: Attempt, kind: Kind, limit: int | None, n_threads: int
+) -> Iterator[Finding]:
     """The run's own rows decide; only where it has none with fewer threads does the limit."""
     if is_disturbed(row):
         return
     is_smt = kind == "smt_siblings"
-    n_threads = whole_in_force(row, "n_threads") or 0
-    fewer = _with_fewer(run, row, limit if is_smt else None)
+    fewer = _with_fewer(run, row, n_threads if limit is None or not is_smt else limit + 1)
     is_beyond = limit is not None and n_threads > limit
     loses = fewer is not None and is_faster(fewer, row, 1 + SAME_WITHIN)
     gains = fewer is not None and median(fewer) < (1 - SAME_WITHIN) * median(row)
@@ -87,15 +124,9 @@ def _beyond(run: MeasuredRows, row: Attempt, kind: Kind, limit: int | None) -> I
     )
 
 
-def _with_fewer(run: MeasuredRows, row: Attempt, most: int | None) -> Attempt | None:
-    """The fastest comparable row with fewer threads than this one, and with no more than `most`."""
-    n_threads = whole_in_force(row, "n_threads") or 0
-    below = n_threads if most is None else min(n_threads, most + 1)
-    return fastest(
-        other
-        for other in run.comparable(row, "n_threads")
-        if 0 < (whole_in_force(other, "n_threads") or 0) < below
-    )
+def _with_fewer(run: MeasuredRows, row: Attempt, below: int) -> Attempt | None:
+    """The fastest comparable row with fewer threads than that."""
+    return fastest(o for o in run.comparable(row, "n_threads") if _has_fewer(o, below))
 
 
 def _other_load(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
@@ -123,12 +154,9 @@ def _collapse(run: MeasuredRows, row: Attempt) -> dict[str, float]:
     rates = run.kept_rates(row)
     if rates and min(rates) < COLLAPSE_BELOW * max(rates):
         found |= {"slowest_repetition_tps": min(rates), "fastest_repetition_tps": max(rates)}
-    n_threads = whole_in_force(row, "n_threads") or 0
-    fewer = fastest(
-        other
-        for other in run.beside(row, "n_threads")
-        if 0 < (whole_in_force(other, "n_threads") or 0) < n_threads
-    )
+    n_threads = whole_in_force(row, "n_threads")
+    beside = () if n_threads is None else run.beside(row, "n_threads")
+    fewer = fastest(o for o in beside if n_threads is not None and _has_fewer(o, n_threads))
     for name, other in (
         ("in_another_round", fastest(run.rounds(row))),
         ("with_fewer_threads", fewer),

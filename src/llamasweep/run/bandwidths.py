@@ -1,12 +1,15 @@
-"""Which memory a group's weights are read from, and how fast that is: the number that its ceilings rest on."""
+"""Which memory a group's weights are read from, and what calculates with them: the numbers that its ceilings rest on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from llamasweep.ceilings.assumptions import Peak
+from llamasweep.ceilings.rig import Processor
 from llamasweep.machine.calibration import bandwidth_for_run, load_calibration
 from llamasweep.machine.facts import MachineFacts
+from llamasweep.machine.own_rig import own_peaks
 from llamasweep.machine.spec_bandwidth import gpu_specs, ram_spec
 from llamasweep.sweep.cell import Group
 from llamasweep.sweep.parameters import Scalar
@@ -21,7 +24,8 @@ _ALL_LAYERS = 99
 class Bandwidths:
     """Bytes per second, each with its source; None where nobody knows.
 
-    given: by the sweep, and then it rules. ram: measured. gpu: by the specification of the only GPU.
+    given: by the sweep, and then it rules. ram: measured. gpu: by the specification of the only GPU. given_peak: FLOP
+    per second, by the sweep. host, card: the processor and the only GPU with their peaks.
     """
 
     given: float | None = None
@@ -29,6 +33,9 @@ class Bandwidths:
     ram_source: str | None = None
     gpu: float | None = None
     gpu_source: str | None = None
+    given_peak: float | None = None
+    host: Processor | None = None
+    card: Processor | None = None
 
     def of(self, group: Group) -> tuple[float | None, str | None]:
         """For one group; None where its weights lie in several memories or in one that nobody measured."""
@@ -40,6 +47,21 @@ class Bandwidths:
         if _all_on_one_gpu(group, axes):
             return self.gpu, self.gpu_source
         return None, None
+
+    def peak_of(self, group: Group) -> tuple[Peak | None, str | None]:
+        """The compute rate that bounds the group's prompts, and where it comes from; None where `of` is None, too."""
+        if self.given_peak is not None:
+            return Peak(flop_per_s=self.given_peak), "given in the sweep"
+        if reads_from_ram(group):
+            processor = self.host
+        elif _all_on_one_gpu(group, dict(group.block.axes)):
+            processor = self.card
+        else:
+            processor = None
+        if processor is None or group.model.facts is None:
+            return None, None
+        peak = processor.peak_for(group.model.facts)
+        return peak, None if peak is None else processor.peak_source
 
 
 def reads_from_ram(group: Group) -> bool:
@@ -61,15 +83,23 @@ def _all_on_one_gpu(group: Group, axes: Mapping[str, tuple[Scalar, ...]]) -> boo
 
 def look_at_bandwidths(spec: SweepSpec, facts: MachineFacts) -> tuple[Bandwidths, list[str]]:
     """What is known before anything is measured, and sentences on where it comes from and what is doubtful."""
+    host, card = own_peaks(facts)
     if spec.bandwidth_bytes_per_s is not None:
-        return Bandwidths(given=spec.bandwidth_bytes_per_s), []
+        given = spec.bandwidth_bytes_per_s
+        return Bandwidths(given=given, given_peak=spec.peak_flop_per_s, host=host, card=card), []
     found = bandwidth_for_run(facts)
     notes = list(found.warnings)
     if found.bytes_per_s is not None:
         notes.insert(0, f"memory bandwidth {format_bytes_per_s(found.bytes_per_s)}, {found.source}")
     gpu, gpu_source = _gpu_figure(facts)
     known = Bandwidths(
-        ram=found.bytes_per_s, ram_source=found.source, gpu=gpu, gpu_source=gpu_source
+        ram=found.bytes_per_s,
+        ram_source=found.source,
+        gpu=gpu,
+        gpu_source=gpu_source,
+        given_peak=spec.peak_flop_per_s,
+        host=host,
+        card=card,
     )
     return known, notes
 

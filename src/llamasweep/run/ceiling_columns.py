@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llamasweep.ceilings.assumptions import Bandwidth, Basis
+from llamasweep.ceilings.assumptions import Bandwidth, Basis, Peak
 from llamasweep.ceilings.cell import cell_ceiling
+from llamasweep.ceilings.prefill import NO_PEAK
 from llamasweep.engines.known import engine_named
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.results.ceiling_checks import BROKEN_ABOVE, SUSPICIOUS_BELOW
@@ -19,6 +20,7 @@ from llamasweep.sweep.subjects import Build
 NO_BANDWIDTH = (
     "the bandwidth of the memory that holds the weights is not known; give `bandwidth` in the sweep"
 )
+NO_PEAK_HERE = f"{NO_PEAK}; `llamasweep calibrate` measures one, or give `compute` in the sweep"
 _DEFAULT_N_BATCH, _DEFAULT_N_UBATCH = 2048, 512
 _BASIS_OF: dict[str, Basis] = {
     "measured": "measured",
@@ -41,10 +43,17 @@ def describe_ceiling(
     *,
     bandwidth_bytes_per_s: float | None,
     bandwidth_source: str | None,
+    peak: Peak | None = None,
+    peak_source: str | None = None,
 ) -> dict[str, Any]:
-    """What the log keeps: figures, or the reason why there are none. Plain JSON values."""
+    """What the log keeps: figures, or the reason why there are none. Plain JSON values.
+
+    A peak that is only a reference says nothing about generation, which needs so little compute; it is left out there.
+    """
     if bandwidth_bytes_per_s is None:
         return {"reason": NO_BANDWIDTH}
+    is_prompt = cell.test.n_prompt > 0
+    used = peak if peak is not None and (is_prompt or not peak.is_reference) else None
     flash_attn = cell.get("flash_attn")
     if flash_attn is None:
         flash_attn = engine_named(cell.engine).default_flash_attn(build)
@@ -61,15 +70,24 @@ def describe_ceiling(
         bandwidth_bytes_per_s=Bandwidth(
             bytes_per_s=bandwidth_bytes_per_s, basis=_basis(bandwidth_source)
         ),
+        peak_flop_per_s=used,
     )
     return {
         "ceiling_bandwidth_bytes_per_s": bandwidth_bytes_per_s,
         "ceiling_bandwidth_source": bandwidth_source,
+        "ceiling_peak_flop_per_s": None if used is None else used.flop_per_s,
+        "ceiling_peak_source": None if used is None else peak_source,
+        "ceiling_is_reference": ceiling.is_reference if ceiling.ceiling_tps is not None else None,
         **{name: getattr(ceiling, name) for name in _CARRIED},
         "ceiling_bound": ceiling.bound if ceiling.ceiling_tps is not None else None,
         "ceiling_assumptions": [assumption.text for assumption in ceiling.assumptions],
-        "reason": ceiling.reason,
+        "reason": NO_PEAK_HERE if ceiling.reason == NO_PEAK else ceiling.reason,
+        "peak_reason": None if used is not None else _no_peak_reason(is_prompt=is_prompt),
     }
+
+
+def _no_peak_reason(*, is_prompt: bool) -> str:
+    return NO_PEAK_HERE if is_prompt else "none was used: generation is held against the memory"
 
 
 def _basis(bandwidth_source: str | None) -> Basis:
@@ -86,8 +104,11 @@ def _count(cell: Cell, name: str, default: int) -> int:
 def ceiling_columns(
     kept: Mapping[str, Any], kind: TestKind, median_tps: float | None
 ) -> tuple[dict[str, Any], dict[str, str], list[str]]:
-    """Columns of the row, reasons for what is None, and flags. kept: what `describe_ceiling` gave, {} in old logs."""
-    columns = {name: value for name, value in kept.items() if name != "reason"}
+    """Columns of the row, reasons for what is None, and flags. kept: what `describe_ceiling` gave, {} in old logs.
+
+    A share of a ceiling that rests on a reference is no reason to doubt the row, high or low: no flag.
+    """
+    columns = {name: value for name, value in kept.items() if not name.endswith("reason")}
     columns["ceiling_assumptions"] = tuple(kept.get("ceiling_assumptions", ()))
     columns["pencil_fraction"] = _share(median_tps, kept.get("pencil_ceiling_tps"))
     columns["ceiling_fraction"] = _share(median_tps, kept.get("ceiling_tps"))
@@ -100,6 +121,10 @@ def ceiling_columns(
     if kept.get("reason"):
         missing = [name for name in ("ceiling_tps", "pencil_ceiling_tps") if kept.get(name) is None]
         reasons = dict.fromkeys(missing, str(kept["reason"]))
+    if kept.get("peak_reason"):
+        reasons["ceiling_peak_flop_per_s"] = str(kept["peak_reason"])
+    if kept.get("ceiling_is_reference"):
+        return columns, reasons, []
     return columns, reasons, _flags(columns["ceiling_fraction"])
 
 

@@ -145,12 +145,15 @@ def group_description(
 def _ceiling(cell: Cell, group: Group, bench: Bench) -> dict[str, Any]:
     assert group.model.facts is not None  # noqa: S101  (a model without facts is never measured)
     bytes_per_s, source = bench.bandwidths.of(group)
+    peak, peak_source = bench.bandwidths.peak_of(group)
     return describe_ceiling(
         cell,
         group.model.facts,
         group.build,
         bandwidth_bytes_per_s=bytes_per_s,
         bandwidth_source=source,
+        peak=peak,
+        peak_source=peak_source,
     )
 
 

@@ -29,7 +29,7 @@ from llamasweep.sweep.document import Document, merged, read_document
 from llamasweep.sweep.editor_schema import DURATION, with_axes
 from llamasweep.sweep.parameters import CANONICAL
 from llamasweep.sweep.subjects import Quality
-from llamasweep.units import parse_bytes, parse_bytes_per_s, parse_seconds
+from llamasweep.units import parse_bytes, parse_bytes_per_s, parse_flop_per_s, parse_seconds
 
 BaseLoader = Callable[[str, str], tuple[str, str]]
 """(name as written in `extends`, file that says so) -> (text, file name of the base).
@@ -175,6 +175,14 @@ class SweepKeys(_Strict):
         ]
         | None
     ) = Field(None, description="memory bandwidth for the ceilings")
+    compute: (
+        Annotated[
+            float,
+            BeforeValidator(parse_flop_per_s),
+            WithJsonSchema({"type": "string", "examples": ["58.3 TFLOPS"]}),
+        ]
+        | None
+    ) = Field(None, description="peak compute rate for the ceilings of prompts")
 
 
 def parse(text: str, file_name: str, base_loader: BaseLoader) -> sp.SweepSpec:
@@ -346,6 +354,7 @@ def _spec(keys: SweepKeys, parts: _Parts, file_name: str) -> sp.SweepSpec:
         telemetry_interval_s=keys.telemetry.interval,
         on_finish=tuple(keys.on_finish),
         bandwidth_bytes_per_s=keys.bandwidth,
+        peak_flop_per_s=keys.compute,
     )
 
 

@@ -112,7 +112,7 @@ class SweepSpec:
     repetitions. timeout_s: per cell, None = from history or prediction. max_time_s, stop_at
     ("HH:MM", local time): None = no limit. address_space_limit_bytes: RLIMIT_AS of the engine,
     None = none. telemetry_interval_s: None = off. bandwidth_bytes_per_s: given memory bandwidth
-    for the ceilings, None = not given.
+    for the ceilings, peak_flop_per_s: given peak compute rate; None = not given.
     """
 
     version: int = 1
@@ -143,6 +143,7 @@ class SweepSpec:
     telemetry_interval_s: float | None = 0.25
     on_finish: tuple[str, ...] = ()
     bandwidth_bytes_per_s: float | None = None
+    peak_flop_per_s: float | None = None
 
     def to_resolved_dict(self) -> dict[str, Any]:
         """Plain JSON values for run.json: every field, None included."""

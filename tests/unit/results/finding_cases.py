@@ -70,6 +70,19 @@ def ubatch(number: int, n_ubatch: int, median_tps: float) -> Attempt:
     return prompt(number, requested={"n_ubatch": n_ubatch}, applied={}, median_tps=median_tps)
 
 
+def reference(number: int, median_tps: float) -> Attempt:
+    """A prompt against a ceiling of 100 t/s that rests on a reference peak."""
+    return prompt(
+        number,
+        median_tps=median_tps,
+        ceiling_tps=100.0,
+        ceiling_bound="compute",
+        ceiling_is_reference=True,
+        ceiling_peak_flop_per_s=3e11,
+        ceiling_peak_source="calibrated 2 days ago, NumPy float32 matrix product",
+    )
+
+
 def deep(number: int, n_depth: int, median_tps: float, ceiling_tps: float) -> Attempt:
     return attempt(number, n_depth=n_depth, median_tps=median_tps, ceiling_tps=ceiling_tps)
 
@@ -111,6 +124,11 @@ CASES: dict[Kind, Case] = {
             "share_of_the_ceiling_fraction": 1.03,
             "assumption": "memory is read at 56.0 GB/s (measured)",
         },
+    ),
+    "above_reference": Case(
+        fires=run_of([reference(0, 400.0)]),
+        silent=run_of([reference(0, 101.0)]),
+        evidence={"share_of_the_reference_fraction": 4.0, "reference_flop_per_s": 3e11},
     ),
     "far_below_ceiling": Case(
         fires=run_of([attempt(median_tps=1.5)]),
@@ -220,6 +238,11 @@ CASES: dict[Kind, Case] = {
             threads(0, 8, 11.0), threads(1, 4, 10.0), calibration={"ram": {"knee_threads": 4}}
         ),
         evidence={"n_threads": 8, "n_threads_at_the_knee": 4, "with_fewer_threads_tps": 10.0},
+    ),
+    "too_few_threads": Case(
+        fires=on_machine(threads(0, 1, 3.0), threads(1, 4, 10.0)),
+        silent=on_machine(threads(0, 1, 9.8), threads(1, 4, 10.0)),
+        evidence={"n_threads": 1, "n_more_threads": 4, "with_more_threads_tps": 10.0},
     ),
     "barrier_collapse": Case(
         fires=on_machine(seen(threads(0, 16, 0.5), cpu_use_other_fraction=0.3)),

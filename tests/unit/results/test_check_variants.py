@@ -17,6 +17,7 @@ from tests.unit.results.finding_cases import (
     kv_type,
     layered,
     on_machine,
+    reference,
     threads,
     ubatch,
     with_rates,
@@ -41,6 +42,7 @@ from llamasweep.results.measured_rows import (
     is_faster,
     median,
     ran_on_cpu,
+    reference_share,
     share,
     shortfall,
 )
@@ -69,6 +71,15 @@ def test_a_model_in_the_cache_breaks_the_ceiling_without_alarm() -> None:
     assert finding.severity == "warning"
     assert "cache" in finding.cause
     assert value(finding, "last_level_cache_bytes") == 32 * MIB
+
+
+@pytest.mark.parametrize("median_tps", [0.5, 400.0])
+def test_a_reference_peak_raises_no_alarm_however_far_off(median_tps: float) -> None:
+    run = run_of([reference(0, median_tps)])
+
+    assert {finding.kind for finding in check_run(run)} <= {"above_reference"}
+    assert share(run.attempts[0]) is None
+    assert reference_share(run.attempts[0]) == median_tps / 100
 
 
 @pytest.mark.parametrize(
@@ -586,3 +597,40 @@ def test_the_chance_of_a_fall_is_that_of_all_orders(n: int) -> None:
     for order in orders:
         as_steady = sum(n_rising(other) <= n_rising(order) for other in orders)
         assert falling_p(order) == pytest.approx(as_steady / len(orders))
+
+
+# -- too few threads
+def test_an_alarm_with_one_thread_is_explained_by_a_row_with_more() -> None:
+    run = on_machine(threads(0, 1, 3.0), threads(1, 8, 10.0))
+
+    assert "fewer threads than the memory needs" in said(run, "slow_decode").cause
+    assert said(run, "too_few_threads").severity == "warning"
+
+
+def test_without_rows_to_compare_the_knee_explains_an_alarm_and_nothing_else() -> None:
+    knee = {"ram": {"knee_threads": 4}}
+
+    finding = said(on_machine(threads(0, 1, 3.0), calibration=knee), "too_few_threads")
+    assert value(finding, "n_threads_at_the_knee") == 4
+    assert found(on_machine(threads(0, 1, 11.0), calibration=knee), "too_few_threads") is None
+    assert found(on_machine(threads(0, 4, 3.0), calibration=knee), "too_few_threads") is None
+    assert found(on_machine(threads(0, 1, 3.0)), "too_few_threads") is None
+
+
+def test_more_threads_that_are_no_faster_explain_nothing_whatever_the_knee() -> None:
+    knee = {"ram": {"knee_threads": 8}}
+    run = on_machine(threads(0, 1, 3.0), threads(1, 8, 3.1), calibration=knee)
+
+    assert found(run, "too_few_threads") is None
+
+
+def test_a_faster_sibling_is_a_note_where_the_row_raises_no_alarm() -> None:
+    run = on_machine(threads(0, 2, 9.0), threads(1, 8, 11.0))
+
+    assert said(run, "too_few_threads").severity == "note"
+
+
+def test_a_disturbed_row_with_more_threads_is_no_evidence() -> None:
+    busy = seen(threads(1, 8, 10.0), cpu_use_other_fraction=0.5)
+
+    assert found(on_machine(threads(0, 1, 3.0), busy), "too_few_threads") is None

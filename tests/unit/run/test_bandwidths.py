@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from tests.fakes.models import write_model
 from tests.unit.machine.calibrations import calibration
 
+from llamasweep.ceilings.assumptions import Peak
+from llamasweep.ceilings.rig import Processor
+from llamasweep.gguf.facts import ModelFacts
+from llamasweep.gguf.header import read_model
 from llamasweep.machine.calibration import RunBandwidth
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.gpus import Gpu
+from llamasweep.machine.own_rig import own_peaks
 from llamasweep.run import bandwidths
 from llamasweep.run.bandwidths import Bandwidths, known_bandwidth, look_at_bandwidths
 from llamasweep.sweep.cell import Block, Group, Test
@@ -107,3 +114,69 @@ def test_weights_in_several_memories_have_no_single_bandwidth(
     build: Build, axes: dict[str, Scalar], expected: float | None
 ) -> None:
     assert KNOWN.of(_group(build, **axes))[0] == expected
+
+
+def _of(facts: ModelFacts, group: Group) -> Group:
+    return replace(group, model=replace(group.model, facts=facts))
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> ModelFacts:
+    return read_model(write_model(tmp_path / "m.gguf"))
+
+
+@pytest.mark.parametrize(
+    ("build", "axes", "expected"),
+    [
+        (CPU_BUILD, {}, (3e11, "calibrated")),
+        (CPU_BUILD, {"rpc": "10.0.0.1:50052"}, None),
+        (GPU_BUILD, {}, (6e14, "specification")),
+        (GPU_BUILD, {"n_gpu_layers": 0}, (3e11, "calibrated")),
+        (GPU_BUILD, {"n_gpu_layers": 10}, None),
+    ],
+)
+def test_prompts_are_held_against_what_calculates_them(
+    facts: ModelFacts, build: Build, axes: dict[str, Scalar], expected: tuple[float, str] | None
+) -> None:
+    slow = Peak(flop_per_s=3e11, basis="measured", is_reference=True)
+    fast = Peak(flop_per_s=6e14, basis="spec")
+    known = Bandwidths(
+        host=Processor(name="cpu", peak_quantised=slow, peak_float=slow, peak_source="calibrated"),
+        card=Processor(
+            name="gpu", peak_quantised=fast, peak_float=fast, peak_source="specification"
+        ),
+    )
+
+    peak, source = known.peak_of(_of(facts, _group(build, **axes)))
+
+    assert (None if peak is None else (peak.flop_per_s, source)) == expected
+    given, told = replace(known, given_peak=1e12).peak_of(_of(facts, _group(build, **axes)))
+    assert (given, told) == (Peak(flop_per_s=1e12), "given in the sweep")
+
+
+def test_a_calibrated_matrix_product_is_a_reference_and_says_so(
+    facts: ModelFacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = calibration()
+    monkeypatch.setattr(
+        bandwidths, "own_peaks", lambda machine: own_peaks(machine, load=lambda _: stored)
+    )
+    known, _ = look_at_bandwidths(_spec(5e10), FACTS)
+
+    peak, source = known.peak_of(_of(facts, _group(CPU_BUILD)))
+
+    assert peak == Peak(flop_per_s=4e11, basis="measured", is_reference=True)
+    assert source is not None
+    assert source.startswith("calibrated ")
+    assert "float32 matrix product" in source
+
+
+def test_a_machine_that_was_never_calibrated_has_no_peak(
+    facts: ModelFacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        bandwidths, "own_peaks", lambda machine: own_peaks(machine, load=lambda _: None)
+    )
+    known, _ = look_at_bandwidths(_spec(5e10), FACTS)
+
+    assert known.peak_of(_of(facts, _group(CPU_BUILD))) == (None, None)

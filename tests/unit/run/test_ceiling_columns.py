@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.models import write_model
 
+from llamasweep.ceilings.assumptions import Peak
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.gguf.header import read_model
 from llamasweep.run.ceiling_columns import NO_BANDWIDTH, ceiling_columns, describe_ceiling
@@ -109,3 +110,68 @@ def test_an_old_build_without_auto_runs_without_flash_attention(facts: ModelFact
 def test_a_share_beyond_belief_is_a_flag(median_tps: float, flags: list[str]) -> None:
     _, _, found = ceiling_columns({"ceiling_tps": 100.0, "reason": None}, "tg", median_tps)
     assert found == flags
+
+
+def test_a_prompt_has_a_ceiling_where_a_peak_is_known(facts: ModelFacts) -> None:
+    peak = Peak(flop_per_s=1e9)
+
+    kept = describe_ceiling(
+        _cell(PP),
+        facts,
+        BUILD,
+        bandwidth_bytes_per_s=1e12,
+        bandwidth_source=None,
+        peak=peak,
+        peak_source="given in the sweep",
+    )
+    columns, reasons, flags = ceiling_columns(kept, "pp", 1.1 * kept["ceiling_tps"])
+
+    assert kept["ceiling_tps"] == pytest.approx(1e9 / kept["flop_per_token"])
+    assert columns["ceiling_bound"] == "compute"
+    assert columns["ceiling_is_reference"] is False
+    assert columns["ceiling_peak_flop_per_s"] == 1e9
+    assert columns["ceiling_peak_source"] == "given in the sweep"
+    assert columns["ceiling_fraction"] == pytest.approx(1.1)
+    assert (reasons, flags) == ({}, ["above_ceiling"])
+
+
+@pytest.mark.parametrize("fraction", [0.01, 1.0, 9.0])
+def test_a_share_of_a_reference_is_no_reason_to_doubt_a_row(
+    facts: ModelFacts, fraction: float
+) -> None:
+    peak = Peak(flop_per_s=1e9, basis="measured", is_reference=True)
+
+    kept = describe_ceiling(
+        _cell(PP), facts, BUILD, bandwidth_bytes_per_s=1e12, bandwidth_source=None, peak=peak
+    )
+    columns, _, flags = ceiling_columns(kept, "pp", fraction * kept["ceiling_tps"])
+
+    assert columns["ceiling_is_reference"] is True
+    assert columns["ceiling_fraction"] == pytest.approx(fraction)
+    assert flags == []
+
+
+def test_a_prompt_that_memory_bounds_is_bounded_whatever_the_reference(facts: ModelFacts) -> None:
+    peak = Peak(flop_per_s=1e15, basis="measured", is_reference=True)
+
+    kept = describe_ceiling(
+        _cell(PP), facts, BUILD, bandwidth_bytes_per_s=1e9, bandwidth_source=None, peak=peak
+    )
+    _, _, flags = ceiling_columns(kept, "pp", 1.1 * kept["ceiling_tps"])
+
+    assert (kept["ceiling_bound"], kept["ceiling_is_reference"]) == ("memory", False)
+    assert flags == ["above_ceiling"]
+
+
+def test_generation_takes_a_peak_that_bounds_and_no_reference(facts: ModelFacts) -> None:
+    def kept(peak: Peak) -> dict[str, object]:
+        return describe_ceiling(
+            _cell(TG), facts, BUILD, bandwidth_bytes_per_s=1e12, bandwidth_source=None, peak=peak
+        )
+
+    bound, reference = kept(Peak(flop_per_s=1e6)), kept(Peak(flop_per_s=1e6, is_reference=True))
+
+    assert (bound["ceiling_bound"], bound["ceiling_peak_flop_per_s"]) == ("compute", 1e6)
+    assert (reference["ceiling_bound"], reference["ceiling_peak_flop_per_s"]) == ("memory", None)
+    _, reasons, _ = ceiling_columns(reference, "tg", 1.0)
+    assert "held against the memory" in reasons["ceiling_peak_flop_per_s"]
