@@ -27,9 +27,9 @@ def loss_words(panel: Panel) -> str:
     if set(verdicts) == {"explained"}:
         return f": {cause} explains the loss"
     if set(verdicts) == {"more"}:
-        return f", more than {cause} explains"
+        return f": a larger loss than {cause} explains"
     if set(verdicts) == {"less"}:
-        return f", less than {cause} would take"
+        return f": a smaller loss than {cause} would cause"
     explained = [
         s.label for s, one in zip(panel.series, verdicts, strict=True) if one == "explained"
     ]

@@ -48,7 +48,7 @@ class UseCard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelUse:
-    """One model of one run. run_id: None where the page has one run. notes: of all its commands."""
+    """One model of one run. run_id: None where the page has one run. notes: of all its commands, beside those of every model."""
 
     subject: str
     run_id: str | None
@@ -58,9 +58,10 @@ class ModelUse:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Use:
-    """The section. n_left_out: models beyond the bound; `llamasweep best` has them."""
+    """The section. notes: those of all models. n_left_out: models beyond the bound; `llamasweep best` has them."""
 
     models: tuple[ModelUse, ...]
+    notes: tuple[str, ...]
     n_left_out: int
 
 
@@ -69,16 +70,19 @@ def use(runs: Sequence[RunData], anchors: Mapping[str, str]) -> Use | None:
     found: list[tuple[RunData, ModelBest]] = [(run, best) for run in runs for best in best_of(run)]
     if not found:
         return None
+    of_models = [notes(run, best) for run, best in found]
+    common = tuple(note for note in of_models[0] if all(note in one for one in of_models))
     return Use(
         models=tuple(
             ModelUse(
                 subject=subject(best),
                 run_id=shown(run.info.run_id) if len(runs) > 1 else None,
                 cards=cards(run, best, anchors=anchors),
-                notes=notes(run, best),
+                notes=tuple(note for note in noted if note not in common),
             )
-            for run, best in found[:MAX_MODELS]
+            for (run, best), noted in zip(found[:MAX_MODELS], of_models, strict=False)
         ),
+        notes=common,
         n_left_out=max(0, len(found) - MAX_MODELS),
     )
 

@@ -50,13 +50,12 @@ def rate(row: Contender) -> str:
 
 
 def evidence(choice: Choice, axes: Sequence[str]) -> list[str]:
-    """Sentences for one choice: what was measured, against what, and what speaks against it."""
+    """What was measured and against what, in one entry; then what speaks against it."""
+    measured = (_measured(choice.chosen), _against(choice, axes), _untouched(choice))
     return [
         text
         for text in (
-            _measured(choice.chosen),
-            _against(choice, axes),
-            _untouched(choice),
+            " ".join(text for text in measured if text),
             _doubtful(choice, axes),
             _passed_over(choice, axes),
             _deepest(choice, axes),
@@ -174,18 +173,18 @@ def _untouched(choice: Choice) -> str:
 
 
 def _doubtful(choice: Choice, axes: Sequence[str]) -> str:
-    doubts = _doubts(choice.chosen)
+    doubts, test = _doubts(choice.chosen), choice.chosen.test
     if choice.are_all_doubtful:
         return (
-            f"Every setting that was measured bears a doubt, this one: {doubts}. Measure again before "
-            "you rely on it."
+            f"{test}: every setting that was measured bears a doubt, this one: {doubts}. Measure again "
+            "before you rely on it."
         )
     if choice.best_trusted is None:
         return ""
     return (
-        f"It bears a doubt ({doubts}) and is chosen all the same: each of its repetitions was faster "
-        f"than any of the best without one, {_one(choice.best_trusted, axes)}. Measure again before "
-        "you rely on the figure."
+        f"{test}: it bears a doubt ({doubts}) and is chosen all the same, as each of its repetitions was "
+        f"faster than any of the best without one, {_one(choice.best_trusted, axes)}. Measure again "
+        "before you rely on the figure."
     )
 
 
@@ -195,7 +194,7 @@ def _passed_over(choice: Choice, axes: Sequence[str]) -> str:
         return ""
     named = "; ".join(f"{_one(row, axes)}: {_doubts(row)}" for row in rows[:_MAX_NAMED])
     more = f"; and {len(rows) - _MAX_NAMED} more" if len(rows) > _MAX_NAMED else ""
-    return f"Faster, but not to be relied on and so not chosen: {named}{more}."
+    return f"{rows[0].test}: faster, but not to be relied on and so not chosen: {named}{more}."
 
 
 def _deepest(choice: Choice, axes: Sequence[str]) -> str:

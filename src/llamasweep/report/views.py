@@ -5,16 +5,14 @@ A section without data is None or empty and so absent from the page. New section
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 from llamasweep.report import (
     feel,
     figures,
     findings,
+    head,
     headline,
     llama_markdown,
     repeat,
@@ -23,6 +21,7 @@ from llamasweep.report import (
     table,
     trouble,
     trust,
+    use_it,
     why,
 )
 from llamasweep.report.chart_section import ChartSection
@@ -34,19 +33,7 @@ from llamasweep.report.speed_sections import axis_findings, axis_sections, rates
 from llamasweep.report.timeline_section import timeline_sections
 from llamasweep.results.records import RunData
 
-MAX_FACTS = 60
 MAX_FINDINGS = 8
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunHead:
-    """One run in a few lines. facts: everything known of the machine, flattened."""
-
-    run_id: str
-    where: str
-    line: str
-    outcome: str
-    facts: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +41,7 @@ class Page:
     """All that the template shows."""
 
     title: str
-    heads: tuple[RunHead, ...]
+    heads: tuple[head.RunHead, ...]
     findings: tuple[findings.Finding, ...]
     hero: strips.Hero | None
     feel: feel.Feel | None
@@ -68,6 +55,7 @@ class Page:
     table: table.Table
     markdown: llama_markdown.MarkdownTable
     row_data: row_data.RowData
+    use: use_it.Use | None
     repeats: tuple[repeat.Repeat, ...]
     contents: tuple[tuple[str, str], ...]
     version: str
@@ -80,9 +68,9 @@ def page(runs: Sequence[RunData]) -> Page:
     found = why.found_in(runs)
     rows = why.with_findings(rows_of(runs), found)
     heads = tuple(
-        _head(run, [row for row in rows if row.run_id == run.info.run_id]) for run in runs
+        head.head(run, [row for row in rows if row.run_id == run.info.run_id]) for run in runs
     )
-    places = tuple(dict.fromkeys(head.where for head in heads))
+    places = tuple(dict.fromkeys(one.where for one in heads))
     where = places[0] if len(places) == 1 else figures.counted(len(places), "machine")
     sections = (
         *rates_section(rows),
@@ -96,6 +84,7 @@ def page(runs: Sequence[RunData]) -> Page:
     hero = strips.hero(rows)
     feeling = feel.feel(rows)
     time_lines = timeline_sections(runs)
+    used = use_it.use(runs, {i: row.anchor for row in rows for i in row.attempt_ids})
     return Page(
         title=headline.headline(rows, where),
         heads=heads,
@@ -112,6 +101,7 @@ def page(runs: Sequence[RunData]) -> Page:
         table=table.table(rows),
         markdown=llama_markdown.markdown_table(rows, runs[0].info.llamasweep_version),
         row_data=row_data.row_data(rows),
+        use=used,
         repeats=tuple(repeat.repeat(run) for run in runs),
         contents=_contents(
             (("ceiling", "Against the ceiling", hero), ("feel", "What it feels like", feeling)),
@@ -122,6 +112,8 @@ def page(runs: Sequence[RunData]) -> Page:
                 ("impossible", "Not tried", impossible),
                 ("trust", "Trust", True),
                 ("timelines", "Time lines", time_lines),
+                ("rows", "All rows", True),
+                ("use", "Use it", used),
             ),
         ),
         version=shown(runs[0].info.llamasweep_version, 40),
@@ -146,81 +138,5 @@ def _contents(
         *((anchor, title) for anchor, title, shows in first if shows),
         *((section.anchor, section.title) for section in sections),
         *((anchor, title) for anchor, title, shows in last if shows),
-        ("rows", "All rows"),
         ("repeat", "Repeat it"),
     )
-
-
-def _head(run: RunData, rows: Sequence[Row]) -> RunHead:
-    measured = sum(row.rates is not None for row in rows)
-    outcome = f"{figures.counted(measured, 'cell')} measured"
-    rest = headline.outcome_words(rows)
-    planned = run.info.n_cells_planned
-    if rest:
-        outcome += f", {rest}"
-    if planned > len(rows):
-        outcome += (
-            f", {figures.count(planned - len(rows))} of {figures.count(planned)} not done yet"
-        )
-    return RunHead(
-        run_id=shown(run.info.run_id),
-        where=_where(run),
-        line=_line(run),
-        outcome=outcome,
-        facts=tuple(_flat(run.info.machine))[:MAX_FACTS],
-    )
-
-
-def _where(run: RunData) -> str:
-    """The device as the engine names it: the GPU for a build with one, else the processor."""
-    for attempt in run.attempts:
-        backends = (attempt.build_backends or "").upper()
-        if attempt.gpu_name and backends not in ("", "CPU", "BLAS"):
-            return _device(attempt.gpu_name)
-        if attempt.cpu_name:
-            return _device(attempt.cpu_name)
-    cpu = run.info.machine.get("cpu_name")
-    return _device(cpu) if isinstance(cpu, str) and cpu else "a machine that told no name"
-
-
-def _device(name: str) -> str:
-    """The maker's name without its trade marks."""
-    return shown(re.sub(r"\((?:R|TM)\)", "", name), 60)
-
-
-def _line(run: RunData) -> str:
-    builds = dict.fromkeys(
-        shown(attempt.build_label, 60) for attempt in run.attempts if attempt.build_label
-    )
-    parts = [f"sweep {shown(run.info.sweep_name, 80)}"]
-    if builds:
-        parts.append(("build " if len(builds) == 1 else "builds ") + ", ".join(builds))
-    start, end = _time(run.info.started_at), _time(run.info.finished_at)
-    if start is not None:
-        parts.append(f"{start:%Y-%m-%d %H:%M} UTC")
-    if start is not None and end is not None:
-        parts.append(figures.duration(max(0.0, (end - start).total_seconds())))
-    elif end is None:
-        parts.append("not finished")
-    return " · ".join(parts)
-
-
-def _time(text: str | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text) if text else None
-    except ValueError:
-        return None
-
-
-def _flat(facts: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
-    """Nested facts as `cpu.n_cores`; absent ones are said to be absent."""
-    flat: list[tuple[str, str]] = []
-    for key, value in facts.items():
-        name = f"{before}{shown(str(key), 60)}"
-        if isinstance(value, Mapping):
-            flat += _flat(value, name + ".")
-        elif isinstance(value, list | tuple):
-            flat.append((name, shown(", ".join(str(item) for item in value), 200) or "none"))
-        else:
-            flat.append((name, "not known" if value is None else shown(str(value), 200)))
-    return flat

@@ -160,8 +160,8 @@ def test_without_an_exact_ceiling_the_pencil_is_told_with_the_reason() -> None:
     ("kept", "words"),
     [
         ((0.78, 0.78), ": KV growth explains the loss"),
-        ((0.6, 0.6), ", more than KV growth explains"),
-        ((0.95, 0.95), ", less than KV growth would take"),
+        ((0.6, 0.6), ": a larger loss than KV growth explains"),
+        ((0.95, 0.95), ": a smaller loss than KV growth would cause"),
         ((0.78, 0.6), ": KV growth explains the loss of a alone"),
         ((0.95, 0.6), ", which KV growth does not explain"),
     ],
@@ -206,7 +206,7 @@ def _axis_title(axis: str, points: dict[int | str, list[float]], **changes: Any)
         ),
         (
             {0: [20.0, 20.1], 4096: [12.0, 12.1]},
-            f"Generation keeps 60{THIN}% of its speed at depth 4096, more than KV growth explains",
+            f"Generation keeps 60{THIN}% of its speed at depth 4096: a larger loss than KV growth explains",
         ),
         (
             {0: [20.0, 20.1], 16384: [19.9, 20.1]},

@@ -61,7 +61,7 @@ def test_the_fastest_stands_with_its_rate_and_what_it_beats() -> None:
     )
     assert (tg.title, tg.setting, tg.anchors) == ("Fastest generation", "threads 4", ("row-2",))
     assert tg.evidence == (
-        f"tg32 at depth 0: 12.1 ± 0.1{THIN}t/s, n = 3, 52{THIN}% of the exact ceiling.",
+        f"tg32 at depth 0: 12.1 ± 0.1{THIN}t/s, n = 3, 52{THIN}% of the exact ceiling. "
         f"20{THIN}% faster than the next, threads 2 (10.1 ± 0.1{THIN}t/s).",
     )
     assert (pp_card.title, pp_card.setting) == ("Fastest prompt reading", "threads 2")
@@ -91,13 +91,13 @@ def test_the_home_folder_is_left_to_the_shell() -> None:
 
 def test_the_environment_of_the_sweep_stands_before_the_command() -> None:
     resolved = {"env": {"GGML_X": "a b"}, "extra_args": ["--no-warmup"]}
-    view = shown(run(measured(1, [10.0, 10.1]), sweep_resolved=resolved)).models[0]
-    assert shlex.split(view.cards[0].server)[:3] == [
+    whole = shown(run(measured(1, [10.0, 10.1]), sweep_resolved=resolved))
+    assert shlex.split(whole.models[0].cards[0].server)[:3] == [
         "env",
         "GGML_X=a b",
         "/opt/my builds/llama-server",
     ]
-    assert any("extra arguments" in note for note in view.notes)
+    assert any("extra arguments" in note for note in whole.notes)
 
 
 def test_ollama_is_told_what_it_can_be_told_and_the_rest_is_named() -> None:
@@ -123,28 +123,39 @@ def test_a_path_that_ollama_cannot_name_is_said_in_words() -> None:
 
 
 def test_a_path_that_was_not_recorded_is_said_to_be_missing() -> None:
-    (view,) = shown(run(measured(1, [10.0, 10.1]), models=[])).models
-    assert "MODEL.gguf" in view.cards[0].server
-    assert any("did not record where the file is" in note for note in view.notes)
+    whole = shown(run(measured(1, [10.0, 10.1]), models=[]))
+    assert "MODEL.gguf" in whole.models[0].cards[0].server
+    assert any("did not record where the file is" in note for note in whole.notes)
+
+
+def test_what_holds_for_one_model_alone_stands_with_it() -> None:
+    made = measured(2, [10.0], model_hash="c", model_label="made")
+    models = [
+        {"content_hash": "a" * 32, "path": MODEL},
+        {"content_hash": "c", "path": "c", "synth": "x"},
+    ]
+    whole = shown(run(measured(1, [10.0]), made, models=models))
+    assert [len(model.notes) for model in whole.models] == [0, 1]
+    assert whole.notes[0].startswith("-c 4096")
 
 
 def test_a_tie_a_doubt_and_a_single_setting_are_said_to_be_so() -> None:
     (tie,) = only_cards(run(measured(1, [10.0, 10.1], **at(2)), measured(2, [9.9, 10.0], **at(4))))
-    assert any(text.startswith("A tie within the noise with threads 4") for text in tie.evidence)
+    assert "A tie within the noise with threads 4" in tie.evidence[0]
     (alone,) = only_cards(run(measured(1, [10.0, 10.1])))
-    assert "It is the only setting that was measured." in alone.evidence
+    assert alone.evidence[0].endswith("It is the only setting that was measured.")
     noisy = measured(2, [10.0, 14.0], **at(4), flags=("wide_spread",))
     (chosen,) = only_cards(run(measured(1, [5.0, 5.1], **at(2)), noisy))
-    assert any("It bears a doubt (noisy) and is chosen all the same" in t for t in chosen.evidence)
+    assert any("it bears a doubt (noisy) and is chosen all the same" in t for t in chosen.evidence)
     shaky = measured(2, [9.0, 11.0, 15.0], **at(4), flags=("busy_neighbour",))
     (other,) = only_cards(run(measured(1, [10.0, 10.1], **at(2)), shaky))
     assert any(
-        text.startswith("Faster, but not to be relied on and so not chosen: threads 4")
+        text.startswith("tg32: faster, but not to be relied on and so not chosen: threads 4")
         for text in other.evidence
     )
     (doubted,) = only_cards(run(noisy))
     assert any(
-        text.startswith("Every setting that was measured bears") for text in doubted.evidence
+        text.startswith("tg32: every setting that was measured") for text in doubted.evidence
     )
 
 
