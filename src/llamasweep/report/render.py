@@ -37,6 +37,11 @@ def render_report(runs: Sequence[RunData]) -> str:
 
 def render_page(view: Page) -> str:
     """HTML of a page that is already plain data."""
+    return render_template("page.html.j2", ("page.js", "rows.js"), page=view)
+
+
+def render_template(name: str, scripts: Sequence[str], **shows: Any) -> str:
+    """A template of this room with the page's style, its scripts and the policy that names them; valid UTF-8."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("llamasweep.report", "templates"),
         autoescape=True,
@@ -55,9 +60,9 @@ def render_page(view: Page) -> str:
         place=lambda position: f"{position * 100:.2f}%",
     )
     environment.tests["track"] = lambda value: isinstance(value, Track)
-    script, style = _own("page.js") + _own("rows.js"), _own("page.css")
-    html = environment.get_template("page.html.j2").render(
-        page=view,
+    script, style = "".join(map(_own, scripts)), _own("page.css")
+    html = environment.get_template(name).render(
+        **shows,
         script=Markup(script),  # noqa: S704  (a file of this package)
         style=Markup(style),  # noqa: S704  (a file of this package)
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

@@ -25,6 +25,7 @@ from llamasweep.report import (
     why,
 )
 from llamasweep.report.chart_section import ChartSection
+from llamasweep.report.key_figures import KeyFigures, key_figures
 from llamasweep.report.names import shown
 from llamasweep.report.resource_sections import resource_sections
 from llamasweep.report.rows import Row, rows_of
@@ -41,6 +42,7 @@ class Page:
     """All that the template shows."""
 
     title: str
+    key: KeyFigures
     heads: tuple[head.RunHead, ...]
     findings: tuple[findings.Finding, ...]
     hero: strips.Hero | None
@@ -84,9 +86,11 @@ def page(runs: Sequence[RunData]) -> Page:
     hero = strips.hero(rows)
     feeling = feel.feel(rows)
     time_lines = timeline_sections(runs)
+    title = headline.headline(rows, where)
     used = use_it.use(runs, {i: row.anchor for row in rows for i in row.attempt_ids})
     return Page(
-        title=headline.headline(rows, where),
+        title=title,
+        key=key_figures(runs, rows, title=title, machine=where),
         heads=heads,
         findings=_findings(rows, reasons),
         hero=hero,

@@ -71,6 +71,7 @@ def test_a_hostile_run_writes_nothing_outside_reports(folder: Path) -> None:
     path = Path(_report().output.strip())
     assert {p for p in folder.rglob("*") if "results" not in p.parts} - before == {
         folder / "reports",
+        folder / "reports" / "index.html",
         folder / path,
     }
 
@@ -81,6 +82,58 @@ def test_the_default_file_is_a_plain_name_whatever_the_run_is_called(run_id: str
     assert target.parent == Path("reports")
     assert not set("/\\<>\n").intersection(target.name)
     assert not target.name.startswith(("-", "."))
+
+
+def test_every_report_is_in_the_list_beside_it() -> None:
+    first = _store(run_of([measured(1, [10.0])]))
+    _report()
+    assert f"./{first.name}.html" in Path("reports/index.html").read_text(encoding="utf-8")
+    _report("--redact")
+    listed = Path("reports/index.html").read_text(encoding="utf-8")
+    assert f"./{first.name}.html" in listed
+    assert f"./{first.name}-redacted.html" in listed
+
+
+def test_no_list_is_written_outside_of_the_folder_of_reports(folder: Path) -> None:
+    _store(run_of([measured(1, [10.0])]))
+    assert json.loads(_report("--out", "page.html", "--json").output)["index"] is None
+    assert not (folder / "index.html").exists()
+
+
+def test_markdown_goes_to_stdout_and_the_path_to_stderr() -> None:
+    _store(run_of([measured(1, [10.0, 10.1])]))
+    result = _report("--markdown", "-")
+    assert result.stdout.startswith("### tiny-llama Q4\\_0")
+    assert result.stderr.strip().endswith(".html")
+
+
+def test_markdown_and_pictures_go_where_they_are_wanted(folder: Path) -> None:
+    _store(run_of([measured(1, [10.0, 10.1])]))
+    told = json.loads(_report("--markdown", "a/s.md", "--png", "p", "--svg", "s", "--json").output)
+    assert Path(told["markdown"]) == folder / "a" / "s.md"
+    assert (folder / "a" / "s.md").read_text(encoding="utf-8").startswith("### ")
+    endings = {Path(path).suffix for path in told["pictures"]}
+    assert endings == {".png", ".svg"}
+    assert all(Path(path).stat().st_size > 500 for path in told["pictures"])
+
+
+def test_json_and_markdown_cannot_share_stdout() -> None:
+    _store(run_of([measured(1, [10.0])]))
+    result = CliRunner().invoke(command, ["--json", "--markdown", "-"])
+    assert result.exit_code == 2
+    assert "both want stdout" in result.output
+
+
+def test_redact_hides_this_machine_and_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.node", lambda: "tower-of-hera")
+    monkeypatch.setenv("HOME", "/home/malon")
+    _store(run_of([measured(1, [10.0])], notes=["tower-of-hera, where malon measures"]))
+    path = Path(_report("--redact").output.strip())
+    assert path.name.endswith("-redacted.html")
+    text = path.read_text(encoding="utf-8")
+    assert "tower-of-hera" not in text
+    assert "malon" not in text
+    assert "(hidden), where (hidden) measures" in text
 
 
 def test_a_place_that_cannot_be_written_is_told_and_leaves_no_draft(folder: Path) -> None:
