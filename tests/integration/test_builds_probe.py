@@ -71,6 +71,40 @@ def test_the_unified_program_is_asked_for_its_bench(
     assert len(build.options) == 80
 
 
+WITHOUT_AVX2 = "system_info: n_threads = 2 | CPU : SSE3 = 1 | AVX = 1 | F16C = 1 | OPENMP = 1 | "
+
+
+def test_a_server_beside_tells_what_the_build_was_compiled_for(
+    tmp_path: Path, fake_build: Callable[..., Path]
+) -> None:
+    program, asked = fake_build(), tmp_path / "asked"
+    assert probe(program).cpu_features is None
+    _script(
+        program.parent / "llama-server",
+        f"open({str(asked)!r}, 'a').write(repr(sys.argv[1:]) + '\\n')\n"
+        f"if '-lv' not in sys.argv: print({WITHOUT_AVX2!r}, file=sys.stderr)\n"
+        "sys.exit('error: failed to load model')",
+    )
+
+    assert probe(program).cpu_features == ("avx", "f16c", "pni")
+
+    louder, plain = asked.read_text().splitlines()
+    assert "'-lv'" in louder
+    assert "'-lv'" not in plain
+    assert f"{program}/none.gguf" in plain
+
+
+@pytest.mark.parametrize(
+    "body", ["sys.exit(0)", "print('x' * 5_000_000)", "os.kill(os.getpid(), 9)"]
+)
+def test_a_server_that_tells_nothing_leaves_the_instructions_unknown(
+    fake_build: Callable[..., Path], body: str
+) -> None:
+    program = fake_build()
+    _script(program.parent / "llama-server", body)
+    assert probe(program).cpu_features is None
+
+
 def test_a_folder_stands_for_the_program_in_it(
     tmp_path: Path, fake_build: Callable[..., Path]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -279,3 +280,24 @@ def test_folders_of_labels_are_safe_and_never_shared() -> None:
     assert all(name.isascii() and "/" not in name and name[0] not in ".-" for name in names)
     assert folder_name("b11434") == "b11434"
     assert folder_name("mine", "/one") != folder_name("mine", "/two")
+
+
+def test_a_record_from_before_is_asked_once_for_its_instructions(
+    tmp_path: Path, fake_build: FakeBuild
+) -> None:
+    program = fake_build(number=11434)
+    registry = _registry(tmp_path)
+    registry.add(program)
+    (folder,) = (path.parent for path in registry.folder.glob(f"*/{RECORD_NAME}"))
+    document = json.loads((folder / RECORD_NAME).read_text())
+    del document["build"]["cpu_features"]
+    (folder / RECORD_NAME).write_text(json.dumps(document))
+    server = program.with_name("llama-server")
+    server.write_text("#!/bin/sh\necho 'system_info: n_threads = 2 | CPU : AVX2 = 1 |'\nexit 1\n")
+    server.chmod(0o755)
+
+    assert registry.get("b11434").cpu_features == ("avx2",)
+
+    server.unlink()
+    assert registry.get("b11434").cpu_features == ("avx2",)
+    assert read_record(folder).build.number == 11434

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llamasweep.builds import help_text
+from llamasweep.builds.cpu_features import cpu_features
 from llamasweep.builds.help_text import HelpText, VersionText
 from llamasweep.builds.invocation import Answer, absolute, ask
 from llamasweep.errors import BuildError, EngineNotFoundError
@@ -53,6 +54,7 @@ def probe(path: Path, *, label: str | None = None, timeout_s: float = TIMEOUT_S)
         backends=help_text.backends_of(devices, said),
         devices=devices,
         default_threads=help_text.default_threads(found),
+        cpu_features=cpu_features(binary),
     )
 
 

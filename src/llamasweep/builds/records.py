@@ -48,7 +48,7 @@ class Record:
     """A build that is remembered. kind: "added" for a binary of the user's, "installed" for one made here.
 
     stamps: of the files under the content hash. created_at: UTC, ISO 8601. install: None for an added one. folder: where
-    the record lies; not in the JSON.
+    the record lies; not in the JSON. is_asked_for_features: False where it was written before builds were asked for them.
     """
 
     kind: Literal["added", "installed"]
@@ -57,6 +57,7 @@ class Record:
     created_at: str
     install: InstallFacts | None = None
     folder: Path | None = None
+    is_asked_for_features: bool = True
 
 
 def check_label(label: str) -> str:
@@ -132,6 +133,7 @@ def _from_document(document: dict[str, Any]) -> Record:
         stamps=tuple(FileStamp(**stamp) for stamp in document["stamps"]),
         created_at=str(document["created_at"]),
         install=_install_from(install) if install else None,
+        is_asked_for_features="cpu_features" in document["build"],
     )
 
 

@@ -5,6 +5,7 @@ Each is a folder with a record below `builds` in the user's cache. It probes bin
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from llamasweep.builds.cpu_features import cpu_features
 from llamasweep.builds.invocation import absolute
 from llamasweep.builds.probe import locate_binary, probe, stamps
 from llamasweep.builds.records import (
@@ -206,7 +208,9 @@ class Registry:
         try:
             if stamps(Path(record.build.path)) != record.stamps:
                 record = self._probed_again(record)
-                build = record.build
+            elif not record.is_asked_for_features:
+                record = self._with_features(record)
+            build = record.build
         except (OSError, BuildError, EngineNotFoundError) as problem:
             build, trouble = None, str(problem)
         return Entry(
@@ -225,6 +229,19 @@ class Registry:
         if record.folder is not None:
             write_record(record.folder, fresh)
         return fresh
+
+    def _with_features(self, record: Record) -> Record:
+        """What a record of an earlier llamasweep lacks; kept where the cache can be written."""
+        features = cpu_features(Path(record.build.path))
+        fuller = replace(
+            record,
+            build=replace(record.build, cpu_features=features),
+            is_asked_for_features=True,
+        )
+        if record.folder is not None:
+            with contextlib.suppress(OSError):
+                write_record(record.folder, fuller)
+        return fuller
 
 
 def beside(build: Build, program: str) -> Path | None:

@@ -21,7 +21,7 @@ are.
 
 Some evidence stands in `run.json` and not in the table of cells: facts of the machine, its calibration
 (`machine.calibration`), layers and experts of the models (`models[].n_layers`, `models[].n_expert`), and the
-instructions that a build was compiled for (`builds[].cpu_features`). A run that was recorded without them
+instructions that a build was compiled for (`builds[].cpu_features`; its llama-server tells). A run that was recorded without them
 gets no `missing_instructions`, and `gpu_waits_for_ram` only where its own rows tell the layers.
 
 ## Kinds

@@ -177,6 +177,7 @@ def _build_facts(build: Build, home: str) -> dict[str, Any]:
         "version": build.version,
         "backends": list(build.backends) if build.backends is not None else None,
         "devices": list(build.devices) if build.devices is not None else None,
+        "cpu_features": list(build.cpu_features) if build.cpu_features is not None else None,
     }
 
 

@@ -68,7 +68,8 @@ class Build:
     `--flash-attn`. option_help: flag -> the rest of its help line (value domain and default). backends: as
     printed, such as ("CPU",) or ("CUDA",); None where unknown. devices: names from `--list-devices`, empty for
     CPU only, None where the build cannot tell. default_threads: what it takes on this machine unless told, None
-    where its help does not say.
+    where its help does not say. cpu_features: instructions that it was compiled for, as Linux names them; None
+    where no program of the build tells.
     """
 
     label: str
@@ -83,6 +84,7 @@ class Build:
     backends: tuple[str, ...] | None = None
     devices: tuple[str, ...] | None = None
     default_threads: int | None = None
+    cpu_features: tuple[str, ...] | None = None
 
     def knows(self, flag: str) -> bool:
         """Whether this binary's own help lists the flag."""

@@ -634,3 +634,24 @@ def test_a_disturbed_row_with_more_threads_is_no_evidence() -> None:
     busy = seen(threads(1, 8, 10.0), cpu_use_other_fraction=0.5)
 
     assert found(on_machine(threads(0, 1, 3.0), busy), "too_few_threads") is None
+
+
+# -- instructions
+@pytest.mark.parametrize(
+    ("built_for", "missing"),
+    [
+        (["avx", "f16c"], "avx2, fma, amx_int8"),
+        ([], "avx2, fma, f16c, amx_int8"),
+        (["avx2", "fma", "f16c"], None),  # AMX alone may be left out on purpose
+        (None, None),
+    ],
+)
+def test_a_build_without_avx2_is_told_on_a_machine_that_has_it(
+    built_for: list[str] | None, missing: str | None
+) -> None:
+    machine = {**MACHINE, "cpu_features": ["avx", "avx2", "f16c", "fma", "amx_int8"]}
+    builds = [{"content_hash": "build", "cpu_features": built_for}]
+
+    finding = found(run_of([attempt()], machine=machine, builds=builds), "missing_instructions")
+
+    assert (None if finding is None else value(finding, "missing_in_the_build")) == missing
