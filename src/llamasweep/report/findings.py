@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,66 +12,105 @@ from llamasweep.report.headline import allowed_words
 from llamasweep.report.names import shown
 from llamasweep.report.rows import Row, varying
 from llamasweep.report.strips import per_model, representative
+from llamasweep.report.told import Number, Told
 from llamasweep.results.records import FAILED_STATUSES
+
+MAX_KINDS = 4
+"""Kinds of failures that are named."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One sentence and the part of the page that shows it (an id, without #)."""
+    """One sentence and the part of the page that shows it (an id, without #).
+
+    numbers: every number in it. anchors: rows that these are made of. names: what it takes over as it is.
+    """
 
     text: str
     link: str
+    numbers: tuple[Number, ...] = ()
+    anchors: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
-def findings(rows: Sequence[Row]) -> tuple[Finding, ...]:
-    """What was found of speeds: shares of the ceiling, steps of the quantisation ladder."""
-    return (*_ceiling_findings(rows), *_ladder_findings(rows))
+def finding(text: str, link: str, told: Told) -> Finding:
+    """A sentence with everything that was noted while it was written."""
+    return Finding(
+        text=text,
+        link=link,
+        numbers=tuple(told.numbers),
+        anchors=told.anchors,
+        names=tuple(told.names),
+    )
 
 
-def _ceiling_findings(rows: Sequence[Row]) -> list[Finding]:
+def shares(rows: Sequence[Row]) -> list[Finding]:
+    """What the fastest settings reach of their ceilings."""
     pairs = per_model([row for row in rows if row.rates is not None])
     tg = [one for one, _ in pairs if one is not None]
-    found = [_generation_share(tg), _prompt_share([pp for _, pp in pairs if pp is not None])]
-    return [Finding(text=text + ".", link="ceiling") for text in found if text]
+    pp = [one for _, one in pairs if one is not None]
+    found = []
+    for words, of_kind in ((_generation_share, tg), (_prompt_share, pp)):
+        told = Told()
+        text = words(of_kind, told)
+        if text:
+            found.append(finding(text + ".", "ceiling", told))
+    return found
 
 
-def _generation_share(rows: Sequence[Row]) -> str:
-    exact = [row.fraction.value for row in rows if row.fraction.value is not None]
-    pencil = [row.pencil_fraction.value for row in rows if row.pencil_fraction.value is not None]
+def _generation_share(rows: Sequence[Row], told: Told) -> str:
+    exact = [row for row in rows if row.fraction.value is not None]
+    pencil = [row for row in rows if row.pencil_fraction.value is not None]
     by_pencil = "the pencil ceiling (bandwidth ÷ model size)"
     if not exact:
         if not pencil:
             return ""
         reason = next((row.ceiling.reason for row in rows if row.ceiling.reason), None)
         return (
-            f"Generation reaches {_span(pencil)} of {by_pencil} at its fastest setting; people quote "
-            f"70 to 85{THIN}%. No exact ceiling: {shown(reason or '', 200)}"
+            f"Generation reaches {_span(pencil, 'share of pencil', told)} of {by_pencil} at its fastest "
+            f"setting; people quote {_quoted(told)}. No exact ceiling: "
+            f"{told.name(shown(reason or '', 200))}"
         )
     text = (
-        f"Generation reaches {_span(exact)} of the exact ceiling (bandwidth ÷ bytes that a token must move) "
-        "at its fastest setting"
+        f"Generation reaches {_span(exact, 'share of ceiling', told)} of the exact ceiling (bandwidth ÷ bytes "
+        "that a token must move) at its fastest setting"
     )
     if pencil:
-        text += f"; of {by_pencil} it is {_span(pencil)}, where people quote 70 to 85{THIN}%"
+        text += (
+            f"; of {by_pencil} it is {_span(pencil, 'share of pencil', told)}, where people quote "
+            f"{_quoted(told)}"
+        )
     return text
 
 
-def _prompt_share(rows: Sequence[Row]) -> str:
+def _prompt_share(rows: Sequence[Row], told: Told) -> str:
     known = [row for row in rows if row.fraction.value is not None]
     if not known:
         return ""
-    shares = [row.fraction.value for row in known if row.fraction.value is not None]
     bounds = {allowed_words(row) for row in known}
     what = bounds.pop() if len(bounds) == 1 else "the exact ceiling"
-    return f"Prompt reading reaches {_span(shares)} of {what}"
+    return f"Prompt reading reaches {_span(known, 'share of ceiling', told)} of {what}"
 
 
-def _span(fractions: Sequence[float]) -> str:
-    return figures.span(figures.percent(min(fractions)), figures.percent(max(fractions)))
+def _quoted(told: Told) -> str:
+    return f"{told.number('70', 0.7, 'fixed')} to {told.number('85', 0.85, 'fixed')}{THIN}%"
 
 
-def _ladder_findings(rows: Sequence[Row]) -> list[Finding]:
-    """Per model: the smallest file against the largest, at equal settings."""
+def _span(rows: Sequence[Row], of: str, told: Told) -> str:
+    """The lowest and the highest share of the rows."""
+
+    def share(row: Row) -> float:
+        measured = row.fraction if of == "share of ceiling" else row.pencil_fraction
+        assert measured.value is not None  # noqa: S101  (the caller looked)
+        return measured.value
+
+    ends = [min(rows, key=share), max(rows, key=share)]
+    low, high = (told.number(figures.percent(share(row)), share(row), of, [row]) for row in ends)
+    return figures.span(low, high)
+
+
+def ladder(rows: Sequence[Row]) -> list[Finding]:
+    """Per model, the first three: the smallest file against the largest, at equal settings."""
     found = []
     tg = shallowest(representative([row for row in rows if row.rates is not None], "tg"))
     for family in dict.fromkeys(row.family for row in tg):
@@ -80,18 +118,30 @@ def _ladder_findings(rows: Sequence[Row]) -> list[Finding]:
         pair = _ladder_pair(sized)
         if pair is None:
             continue
-        small, large = pair
-        ratio = median(small) / median(large)
-        share = (small.attempt.model_size_bytes or 0) / (large.attempt.model_size_bytes or 1)
-        size_words = f"at {figures.percent(share)} of the size"
-        words = {
-            "faster": f"generates {figures.times(ratio)} as fast as {large.quant} {size_words}",
-            "slower": f"generates at {figures.percent(ratio)} of the speed of {large.quant} although it is smaller",
-            "same": f"generates as fast as {large.quant}, {size_words}",
-            "undecided": f"and {large.quant} differ by less than their spread shows",
-        }[compare(small, large)]
-        found.append(Finding(text=f"{shown(family)}: {small.quant} {words}.", link="rates"))
+        found.append(_ladder_finding(family, *pair))
     return found[:3]
+
+
+def _ladder_finding(family: str, small: Row, large: Row) -> Finding:
+    told = Told()
+    ratio = median(small) / median(large)
+    share = (small.attempt.model_size_bytes or 0) / (large.attempt.model_size_bytes or 1)
+    name, quant, other = (told.name(word) for word in (shown(family), small.quant, large.quant))
+    verdict = compare(small, large)
+    pair = [small, large]
+    if verdict == "undecided":
+        words = f"and {other} differ by less than their spread shows"
+    elif verdict == "slower":
+        slower = told.number(figures.percent(ratio), ratio, "ratio", pair)
+        words = f"generates at {slower} of the speed of {other} although it is smaller"
+    else:
+        size = told.number(figures.percent(share), share, "size ratio", pair)
+        if verdict == "faster":
+            times = told.number(figures.times(ratio), ratio, "ratio", pair)
+            words = f"generates {times} as fast as {other} at {size} of the size"
+        else:
+            words = f"generates as fast as {other}, at {size} of the size"
+    return finding(f"{name}: {quant} {words}.", "rates", told)
 
 
 def _ladder_pair(rows: Sequence[Row]) -> tuple[Row, Row] | None:
@@ -112,11 +162,16 @@ def failures(rows: Sequence[Row]) -> list[Finding]:
     failed = [row for row in rows if row.status in FAILED_STATUSES]
     if not failed:
         return []
-    kinds = Counter(
-        (row.attempt.exit_signal or row.attempt.error_kind or row.status).replace("_", " ")
-        for row in failed
+    told = Told()
+    by_kind: dict[str, list[Row]] = {}
+    for row in failed:
+        kind = row.attempt.exit_signal or row.attempt.error_kind or row.status
+        by_kind.setdefault(kind.replace("_", " "), []).append(row)
+    text = told.number(figures.counted(len(failed), "cell"), len(failed), "rows", failed)
+    commonest = sorted(by_kind.items(), key=lambda item: -len(item[1]))[:MAX_KINDS]
+    words = ", ".join(
+        f"{told.number(figures.count(len(of_kind)), len(of_kind), 'rows', of_kind)} × "
+        f"{told.name(shown(kind, 40))}"
+        for kind, of_kind in commonest
     )
-    words = ", ".join(f"{n} × {shown(kind, 40)}" for kind, n in kinds.most_common(4))
-    return [
-        Finding(text=f"{figures.counted(len(failed), 'cell')} failed: {words}.", link="failures")
-    ]
+    return [finding(f"{text} failed: {words}.", "failures", told)]

@@ -10,18 +10,20 @@ from llamasweep.report.depth_loss import loss_words
 from llamasweep.report.names import axis_word, shown, value_word
 from llamasweep.report.panels import Panel, Point, Series
 from llamasweep.report.rows import Row
+from llamasweep.report.told import Told
 
 
-def panel_title(panel: Panel) -> str:
-    """What one panel shows, in a sentence without a full stop."""
+def panel_title(panel: Panel, told: Told | None = None) -> str:
+    """What one panel shows, in a sentence without a full stop; its numbers are noted in `told`."""
+    told = told if told is not None else Told()
     if panel.axis == "n_depth":
-        return _depth_title(panel)
+        return _depth_title(panel, told)
     if panel.axis == "n_threads":
-        return _threads_title(panel)
-    verdicts = {_best_words(series, panel) for series in panel.series}
+        return _threads_title(panel, told)
+    verdicts = {_best_words(series, panel, Told()) for series in panel.series}
     word = _verb(panel.kind)
     if len(verdicts) == 1:
-        return f"{word} {verdicts.pop()}"
+        return f"{word} {_best_words(panel.series[0], panel, told)}"
     return f"{word}: which {axis_word(panel.axis)} is fastest depends on {_series_noun(panel)}"
 
 
@@ -38,74 +40,84 @@ def _verb(kind: str) -> str:
     return {"tg": "Generation", "pp": "Prompt reading"}.get(kind, kind)
 
 
-def _depth_title(panel: Panel) -> str:
+def _depth_title(panel: Panel, told: Told) -> str:
     ends = [(series.points[0], series.points[-1]) for series in panel.series]
-    deepest = max(float(last.x) for _, last in ends)
-    where = f"depth {figures.count(int(deepest))}"
+    deepest = max((last for _, last in ends), key=lambda point: float(point.x))
+    n_depth = int(float(deepest.x))
+    where = f"depth {told.number(figures.count(n_depth), n_depth, 'n_depth', [deepest.row])}"
     clear = [(a, b) for a, b in ends if compare(b.row, a.row) in ("slower", "faster")]
     same = [(a, b) for a, b in ends if compare(b.row, a.row) == "same"]
     if not clear:
         visible = "loses nothing" if len(same) == len(ends) else "loses nothing beyond the spread"
         return f"{_verb(panel.kind)} {visible} up to {where}"
-    kept = [last.median / first.median for first, last in clear + same]
-    share = figures.span(figures.percent(min(kept)), figures.percent(max(kept)))
+    kept = sorted(clear + same, key=lambda pair: pair[1].median / pair[0].median)
+    low, high = (_ratio(last, first, told) for first, last in (kept[0], kept[-1]))
+    told.names += [series.label for series in panel.series]
+    share = figures.span(low, high)
     return f"{_verb(panel.kind)} keeps {share} of its speed at {where}{loss_words(panel)}"
 
 
-def _threads_title(panel: Panel) -> str:
+def _ratio(a: Point, b: Point, told: Told) -> str:
+    ratio = a.median / b.median
+    return told.number(figures.percent(ratio), ratio, "ratio", [a.row, b.row])
+
+
+def _threads_title(panel: Panel, told: Told) -> str:
     word = _verb(panel.kind)
-    most = max(float(point.x) for series in panel.series for point in series.points)
-    firm = {_enough(series, ("same",)) for series in panel.series}
-    loose = {_enough(series, ("same", "undecided")) for series in panel.series}
-    needed = max(loose)
-    if len(loose) > 1:
+    points = [point for series in panel.series for point in series.points]
+    most = max(points, key=lambda point: float(point.x))
+    firm = [_enough(series, ("same",)) for series in panel.series]
+    loose = [_enough(series, ("same", "undecided")) for series in panel.series]
+    least, needed = (pick(loose, key=lambda point: float(point.x)) for pick in (min, max))
+    if least.x != needed.x:
+        span = f"{_count(least, told)} to {_count(needed, told)}"
+        return f"{word} needs {span} threads, depending on {_series_noun(panel)}"
+    if needed.x == most.x:
+        return f"{word} still gains at {_count(most, told)} threads, the most that was tried"
+    n_needed = f"{_count(needed, told)} {'thread' if needed.x == 1 else 'threads'}"
+    ends = [(series.points[-1], _best(series)) for series in panel.series]
+    if all(compare(last.row, best.row) == "slower" for last, best in ends):
+        last, best = max(ends, key=lambda pair: pair[0].median / pair[1].median)
         return (
-            f"{word} needs {min(loose):g} to {needed:g} threads, depending on {_series_noun(panel)}"
+            f"{word} is fastest at {n_needed}; {_count(most, told)} keep "
+            f"{_ratio(last, best, told)} of that"
         )
-    if needed == most:
-        return f"{word} still gains at {most:g} threads, the most that was tried"
-    lost = max(series.points[-1].median / _best(series).median for series in panel.series)
-    if all(
-        compare(series.points[-1].row, _best(series).row) == "slower" for series in panel.series
-    ):
-        return (
-            f"{word} is fastest at {needed:g} {_threads(needed)}; {most:g} keep "
-            f"{figures.percent(lost)} of that"
-        )
-    beyond = "" if firm == loose else " beyond the spread"
-    return f"Above {needed:g} {_threads(needed)} {word.lower()} gains nothing{beyond}"
+    beyond = "" if {p.x for p in firm} == {p.x for p in loose} else " beyond the spread"
+    return f"Above {n_needed} {word.lower()} gains nothing{beyond}"
 
 
-def _threads(n: float) -> str:
-    return "thread" if n == 1 else "threads"
+def _count(point: Point, told: Told) -> str:
+    return told.number(f"{point.x:g}", float(point.x), "n_threads", [point.row])
 
 
 def _best(series: Series) -> Point:
     return max(series.points, key=lambda point: point.median)
 
 
-def _enough(series: Series, verdicts: tuple[Verdict, ...]) -> float:
+def _enough(series: Series, verdicts: tuple[Verdict, ...]) -> Point:
     """Fewest threads that the fastest point is not clearly faster than; single repetitions show nothing clearly."""
     best = _best(series)
     if best.row.rates is None or best.row.rates.n_kept < 2:
         verdicts = ("same",)
-    return min(
-        float(point.x) for point in series.points if compare(best.row, point.row) in verdicts
-    )
+    near = [point for point in series.points if compare(best.row, point.row) in verdicts]
+    return min(near, key=lambda point: float(point.x))
 
 
-def _best_words(series: Series, panel: Panel) -> str:
+def _best_words(series: Series, panel: Panel, told: Told) -> str:
     ordered = sorted(series.points, key=lambda point: point.median)
     worst, best = ordered[0], ordered[-1]
     if best.median <= worst.median * (1 + SAME_WITHIN):
-        return f"does not depend on {axis_word(panel.axis)} (within 3 %)"
+        near = told.number("3 %", SAME_WITHIN, "fixed", [best.row, worst.row])
+        return f"does not depend on {axis_word(panel.axis)} (within {near})"
     if compare(best.row, worst.row) == "undecided":
         return f"shows no difference in {axis_word(panel.axis)} beyond the spread"
-    return f"is fastest at {axis_word(panel.axis)} {_x_word(best)}"
+    return f"is fastest at {axis_word(panel.axis)} {_x_word(best, told)}"
 
 
-def _x_word(point: Point) -> str:
-    return f"{point.x:g}" if isinstance(point.x, float) else value_word(point.x)
+def _x_word(point: Point, told: Told) -> str:
+    if isinstance(point.x, float):
+        return told.number(f"{point.x:g}", point.x, "setting", [point.row])
+    return told.name(value_word(point.x))
 
 
 def _series_noun(panel: Panel) -> str:

@@ -18,6 +18,7 @@ from llamasweep.report.chart_section import Chart, ChartSection, caption, kind_w
 from llamasweep.report.names import AXIS_DOCS, axis_word, shown
 from llamasweep.report.rows import Row, varying
 from llamasweep.report.setting_sections import charts_besides_speed
+from llamasweep.report.told import Told
 
 MAX_BARS = 40
 
@@ -97,9 +98,11 @@ def axis_findings(rows: Sequence[Row]) -> list[findings.Finding]:
     for axis in panels.axes_of(rows)[:4]:
         made = panels.panels(rows, axis)
         if made:
-            name = f" ({shown(made[0].family, 60)})" if len({p.family for p in made}) > 1 else ""
-            text = f"{panel_titles.panel_title(made[0])}{name}."
-            found.append(findings.Finding(text=text, link=f"axis-{axis}"))
+            told = Told()
+            family = told.name(shown(made[0].family, 60))
+            name = f" ({family})" if len({p.family for p in made}) > 1 else ""
+            text = f"{panel_titles.panel_title(made[0], told)}{name}."
+            found.append(findings.finding(text, f"axis-{axis}", told))
     return found
 
 

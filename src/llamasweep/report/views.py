@@ -32,6 +32,7 @@ from llamasweep.report.rows import Row, rows_of
 from llamasweep.report.setting_sections import setting_sections
 from llamasweep.report.speed_sections import axis_findings, axis_sections, rates_section
 from llamasweep.report.timeline_section import timeline_sections
+from llamasweep.report.told import Told
 from llamasweep.results.records import RunData
 
 MAX_FINDINGS = 8
@@ -39,9 +40,10 @@ MAX_FINDINGS = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """All that the template shows."""
+    """All that the template shows. headline_finding: the title with its numbers."""
 
     title: str
+    headline_finding: findings.Finding
     key: KeyFigures
     heads: tuple[head.RunHead, ...]
     findings: tuple[findings.Finding, ...]
@@ -86,10 +88,12 @@ def page(runs: Sequence[RunData]) -> Page:
     hero = strips.hero(rows)
     feeling = feel.feel(rows)
     time_lines = timeline_sections(runs)
-    title = headline.headline(rows, where)
+    told = Told()
+    title = headline.headline(rows, where, told)
     used = use_it.use(runs, {i: row.anchor for row in rows for i in row.attempt_ids})
     return Page(
         title=title,
+        headline_finding=findings.finding(title, "ceiling", told),
         key=key_figures(runs, rows, title=title, machine=where),
         heads=heads,
         findings=_findings(rows, reasons),
@@ -126,8 +130,9 @@ def page(runs: Sequence[RunData]) -> Page:
 
 def _findings(rows: Sequence[Row], reasons: Sequence[why.RunCards]) -> tuple[findings.Finding, ...]:
     """Warnings always have their place; what was found fills the rest."""
-    last = (*findings.failures(rows), *why.sentences(reasons, len(rows)))
-    first = (*findings.findings(rows), *axis_findings(rows))
+    last = (*findings.failures(rows), *why.sentences(reasons, rows))
+    of_axes = axis_findings(rows)
+    first = (*findings.shares(rows), *of_axes[:2], *findings.ladder(rows), *of_axes[2:])
     return (*first[: MAX_FINDINGS - len(last)], *last)
 
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 
 from llamasweep.report import figures
 from llamasweep.report.findings import Finding as Sentence
+from llamasweep.report.findings import finding as sentence
 from llamasweep.report.names import shown
 from llamasweep.report.row_marks import SIGNS, card_anchor, kind_word, marks_of
 from llamasweep.report.rows import Row, varying
+from llamasweep.report.told import Told
 from llamasweep.report.trouble import row_name
 from llamasweep.results.checks import Finding, Kind, Severity, by_attempt, by_kind, check_run
 from llamasweep.results.records import RunData
@@ -55,7 +57,10 @@ class Cause:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """All findings of a kind in a run. severity: of the gravest. word: what marks its rows. n_left_out: causes not shown."""
+    """All findings of a kind in a run. severity: of the gravest. word: what marks its rows. anchors: of all of them.
+
+    n_left_out: causes not shown.
+    """
 
     anchor: str
     kind: Kind
@@ -64,6 +69,7 @@ class Card:
     title: str
     word: str
     n_rows: int
+    anchors: tuple[str, ...]
     causes: tuple[Cause, ...]
     n_left_out: int
 
@@ -123,28 +129,28 @@ def cards(rows: Sequence[Row], found: Found) -> tuple[RunCards, ...]:
     return tuple(runs)
 
 
-def sentences(runs: Sequence[RunCards], n_rows: int) -> tuple[Sentence, ...]:
+def sentences(runs: Sequence[RunCards], rows: Sequence[Row]) -> tuple[Sentence, ...]:
     """The gravest for the head of the page: kind, number of rows, and the cause where all of them have the same."""
     of_kind: dict[Kind, list[Card]] = {}
     for severity in ("alarm", "warning"):
         for card in (card for run in runs for card in run.cards):
             if card.severity == severity and card.kind not in _TOLD_BY_PANELS:
                 of_kind.setdefault(card.kind, []).append(card)
-    told = [_sentence(same, n_rows) for same in list(of_kind.values())[:MAX_SENTENCES]]
-    if len(of_kind) > len(told):
-        rest = figures.counted(len(of_kind) - len(told), "more kind")
-        told.append(Sentence(text=f"{rest} of warnings.", link="why"))
-    return tuple(told)
+    said = [_sentence(same, rows) for same in list(of_kind.values())[:MAX_SENTENCES]]
+    if len(of_kind) > len(said):
+        said.append(Sentence(text="More warnings stand under Why slow.", link="why"))
+    return tuple(said)
 
 
-def _sentence(same: Sequence[Card], n_rows: int) -> Sentence:
-    n = sum(card.n_rows for card in same)
+def _sentence(same: Sequence[Card], rows: Sequence[Row]) -> Sentence:
+    told = Told()
+    anchors = {anchor for card in same for anchor in card.anchors}
+    about = [row for row in rows if row.anchor in anchors]
     causes = {cause.cause for card in same for cause in card.causes}
-    why = f" {causes.pop()}" if len(causes) == 1 else ""
-    return Sentence(
-        text=f"{same[0].title}: {figures.counted(n, 'row')} of {figures.count(n_rows)}.{why}",
-        link=same[0].anchor,
-    )
+    why = f" {told.name(causes.pop())}" if len(causes) == 1 else ""
+    n = told.number(figures.counted(len(about), "row"), len(about), "rows", about)
+    of = told.number(figures.count(len(rows)), len(rows), "all rows")
+    return sentence(f"{told.name(same[0].title)}: {n} of {of}.{why}", same[0].anchor, told)
 
 
 def _card(
@@ -154,6 +160,7 @@ def _card(
     names: Mapping[str, str],
 ) -> Card:
     first = of_kind[0]
+    anchors = dict.fromkeys(a for finding in of_kind for a in _anchors(finding, row_of))
     alike: dict[tuple[Severity, str, str], list[Finding]] = {}
     for finding in of_kind:
         key = (finding.severity, finding.cause, finding.next_step)
@@ -169,7 +176,8 @@ def _card(
         sign=SIGNS[first.severity],
         title=first.title[0].upper() + first.title[1:],
         word=kind_word(first.kind),
-        n_rows=len({anchor for finding in of_kind for anchor in _anchors(finding, row_of)}),
+        n_rows=len(anchors),
+        anchors=tuple(anchors),
         causes=tuple(causes),
         n_left_out=max(0, len(alike) - MAX_CAUSES),
     )

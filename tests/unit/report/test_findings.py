@@ -100,7 +100,7 @@ def test_the_title_without_measurements_says_so() -> None:
     ],
 )
 def test_the_share_of_the_ceiling_is_put_beside_what_people_quote(tps: float, words: str) -> None:
-    found = findings.findings(_rows([measured(1, [tps, tps])]))
+    found = findings.shares(_rows([measured(1, [tps, tps])]))
     assert words in found[0].text
     assert found[0].link == "ceiling"
 
@@ -127,7 +127,9 @@ def test_the_ladder_compares_smallest_and_largest_quantisation(
             model_size_bytes=3_600_000_000,
         ),
     ]
-    texts = [finding.text for finding in findings.findings(_rows(parts))]
+    texts = [
+        finding.text for finding in (*findings.shares(_rows(parts)), *findings.ladder(_rows(parts)))
+    ]
     assert any(text.startswith("tiny-llama: Q4_0 ") and words in text for text in texts), texts
 
 
@@ -140,7 +142,7 @@ def test_the_share_of_prompts_is_told_with_what_bounds_it() -> None:
     prompt, samples = measured(2, [90.0, 91.0], test_kind="pp", n_prompt=512, n_gen=0)
     known = replace(prompt, ceiling_tps=200.0, ceiling_bound="compute")
     rows = _rows([measured(1, [18.0]), (known, samples)])
-    assert findings.findings(rows)[1].text == (
+    assert findings.shares(rows)[1].text == (
         f"Prompt reading reaches 45{THIN}% of what the compute allows."
     )
     assert headline.headline(rows, "X").endswith(
@@ -151,7 +153,7 @@ def test_the_share_of_prompts_is_told_with_what_bounds_it() -> None:
 def test_without_an_exact_ceiling_the_pencil_is_told_with_the_reason() -> None:
     row, samples = measured(1, [18.0, 18.1])
     pencil = replace(row, ceiling_tps=None, reasons={"ceiling_tps": "mamba9 is not modelled"})
-    (finding,) = findings.findings(_rows([(pencil, samples)]))
+    (finding,) = findings.shares(_rows([(pencil, samples)]))
     assert f"reaches 82{THIN}% of the pencil ceiling" in finding.text
     assert finding.text.endswith("No exact ceiling: mamba9 is not modelled.")
 

@@ -104,9 +104,10 @@ def test_the_head_tells_the_gravest_with_its_cause() -> None:
 def test_the_head_counts_what_it_has_no_room_for() -> None:
     kinds: list[Kind] = ["on_battery", "slow_governor", "swapping", "throttled", "vram_full"]
     found = [make_finding(kind, {"n_x": 1}, ["log-0001"]) for kind in kinds]
-    told = why.sentences(_made([measured(1, [1.0])], found), 1)
+    parts = [measured(1, [1.0])]
+    told = why.sentences(_made(parts, found), rows_of([run_of(parts)]))
     assert len(told) == why.MAX_SENTENCES + 1
-    assert told[-1].text == "3 more kinds of warnings."
+    assert told[-1].text == "More warnings stand under Why slow."
 
 
 def test_each_run_is_checked_by_itself_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
