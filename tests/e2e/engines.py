@@ -55,6 +55,19 @@ def bench_rows(build: str, model: Path, *arguments: str) -> list[dict[str, Any]]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
+def find_ollama() -> Path:
+    """The Ollama of `$LLAMASWEEP_OLLAMA` (0.32.15), for tests marked needs_llama. Skips where it is not there."""
+    from llamasweep.cache import cache_root
+
+    version = os.environ.get("LLAMASWEEP_OLLAMA") or "0.32.15"
+    found = cache_root() / "ollama" / version / "bin" / "ollama"
+    if not found.is_file():
+        pytest.skip(
+            f"no Ollama {version}: run `make engines OLLAMA={version}` (it wants Go 1.26 and gcc)"
+        )
+    return found
+
+
 class Server:
     """A llama-server that answers."""
 

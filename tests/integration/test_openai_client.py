@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Iterator
 from typing import Any
@@ -20,8 +21,18 @@ from llamasweep.engines.openai_client import (
 )
 from llamasweep.errors import UsageError
 
-SLACK_MS = 25.0
-"""A machine of two busy cores may wake the client that late; what is measured is never too early."""
+CLOCK_MS = 3.0
+N_TRIES = 5
+"""What a busy machine adds by waking client or server late is not the client's error: the best of some tries counts. Nothing may
+ever be measured too early."""
+
+
+def slack_ms() -> float:
+    """The clock's error, and the turns of others where more processes want to run than there are cores."""
+    n_waiting = os.getloadavg()[0] / (os.cpu_count() or 1) - 1
+    return CLOCK_MS + 50 * max(0.0, n_waiting)
+
+
 SHORT = Limits(connect_s=2, silent_s=0.3, total_s=1.0, body_bytes=1 << 20)
 
 
@@ -47,23 +58,45 @@ def ask(
     return answer, served
 
 
-def assert_true_timing(answer: Answer, served: Served) -> None:
-    """Every event at or after it was sent, TTFT, gaps and E2E within the slack."""
+def assert_measured_is_true(
+    server: TimedServer, *, is_chat: bool = True, n_gen: int = 8, **behaviour: Any
+) -> Answer:
+    """The answer whose times are true, of a few."""
+    for n_left in reversed(range(N_TRIES)):
+        answer, served = ask(server, is_chat=is_chat, n_gen=n_gen, **behaviour)
+        assert_never_early(answer, served)
+        try:
+            assert_true_timing(answer, served, slack_ms())
+        except AssertionError:
+            if not n_left:
+                raise
+        else:
+            break
+    return answer
+
+
+def assert_never_early(answer: Answer, served: Served) -> None:
+    """Every event at or after it was sent."""
+    pairs = zip(answer.timing.event_ns, served.sent_ns, strict=True)
+    assert all(seen >= sent for seen, sent in pairs)
+    assert answer.timing.sent_ns <= served.received_ns
+
+
+def assert_true_timing(answer: Answer, served: Served, slack: float) -> None:
+    """Every event as it was sent, TTFT, TPOT and E2E within the clock's error."""
     timing = answer.timing
     assert len(timing.event_ns) == len(served.sent_ns)
     late_ms = [
         (seen - sent) / 1e6 for seen, sent in zip(timing.event_ns, served.sent_ns, strict=True)
     ]
-    assert min(late_ms) >= 0
-    assert statistics.median(late_ms) < SLACK_MS / 5
-    assert timing.sent_ns <= served.received_ns
+    assert statistics.median(late_ms) < slack
     true_ttft_ms = (served.sent_ns[0] - served.received_ns) / 1e6
     true_e2e_ms = (served.sent_ns[-1] - served.received_ns) / 1e6
-    assert true_ttft_ms <= timing.ttft_ms < true_ttft_ms + SLACK_MS
-    assert true_e2e_ms <= timing.e2e_ms < true_e2e_ms + SLACK_MS
+    assert true_ttft_ms <= timing.ttft_ms < true_ttft_ms + slack
+    assert true_e2e_ms <= timing.e2e_ms < true_e2e_ms + slack
     if timing.tpot_ms is not None:
         true_tpot_ms = (true_e2e_ms - true_ttft_ms) / (timing.n_gen - 1)
-        assert timing.tpot_ms == pytest.approx(true_tpot_ms, abs=SLACK_MS / (timing.n_gen - 1))
+        assert timing.tpot_ms == pytest.approx(true_tpot_ms, abs=slack / (timing.n_gen - 1))
 
 
 @pytest.mark.parametrize(
@@ -87,23 +120,20 @@ def assert_true_timing(answer: Answer, served: Served) -> None:
 def test_measured_times_are_the_true_ones(
     server: TimedServer, behaviour: dict[str, Any], is_chat: bool
 ) -> None:
-    answer, served = ask(server, is_chat=is_chat, **behaviour)
-    assert_true_timing(answer, served)
+    answer = assert_measured_is_true(server, is_chat=is_chat, **behaviour)
     assert (answer.timing.n_gen, answer.timing.n_prompt, answer.timing.is_counted) == (8, 5, False)
     assert answer.text == " w" * 8
     assert answer.flags == ()
 
 
 def test_several_tokens_in_an_event_are_counted_by_usage_and_flagged(server: TimedServer) -> None:
-    answer, served = ask(server, n_gen=9, tokens_per_event=3)
-    assert_true_timing(answer, served)
+    answer = assert_measured_is_true(server, n_gen=9, tokens_per_event=3)
     assert (answer.timing.n_gen, len(answer.timing.event_ns)) == (9, 3)
     assert answer.flags == ("several_tokens_per_event",)
 
 
 def test_without_usage_events_are_counted_and_marked(server: TimedServer) -> None:
-    answer, served = ask(server, usage=False)
-    assert_true_timing(answer, served)
+    answer = assert_measured_is_true(server, usage=False)
     assert (answer.timing.n_gen, answer.timing.is_counted, answer.timing.n_prompt) == (
         8,
         True,
@@ -113,8 +143,7 @@ def test_without_usage_events_are_counted_and_marked(server: TimedServer) -> Non
 
 
 def test_one_token_has_a_first_token_and_no_rate(server: TimedServer) -> None:
-    answer, served = ask(server, n_gen=1)
-    assert_true_timing(answer, served)
+    answer = assert_measured_is_true(server, n_gen=1)
     assert (answer.timing.tpot_ms, answer.timing.decode_tps, answer.timing.itl_ms) == (
         None,
         None,
@@ -186,10 +215,11 @@ def test_streams_at_once_keep_their_own_times(server: TimedServer, n_streams: in
     answers = [one for one in outcomes if isinstance(one, Answer)]
     assert len(answers) == n_streams
     sent = [one.timing.sent_ns for one in answers]
-    assert (max(sent) - min(sent)) / 1e6 < SLACK_MS
+    assert (max(sent) - min(sent)) / 1e6 < 10 * slack_ms()
     served = sorted(server.take_log(), key=lambda one: one.body["messages"][0]["content"])
     for answer, truth in zip(answers, served, strict=True):
-        assert_true_timing(answer, truth)
+        assert_never_early(answer, truth)
+        assert_true_timing(answer, truth, 10 * slack_ms())
 
 
 def test_one_failing_stream_does_not_take_the_others_with_it(server: TimedServer) -> None:

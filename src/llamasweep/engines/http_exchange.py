@@ -163,15 +163,30 @@ class Exchange:
 
     def send(self, method: str, path: str, body: bytes | None = None) -> int:
         """Send the request; the monotonic time just before."""
-        headers = {"Accept-Encoding": "identity", "User-Agent": "llamasweep"}
+        headers = self._headers()
         if body is not None:
             headers["Content-Type"] = "application/json"
-        if self._address.key:
-            headers["Authorization"] = f"Bearer {self._address.key}"
         with self._told():
             sent_ns = time.monotonic_ns()
             self._connection.request(method, self._address.path + path, body, headers)
         return sent_ns
+
+    def send_pieces(self, method: str, path: str, pieces: Iterator[bytes], *, n_bytes: int) -> None:
+        """Send a body of known length piece by piece."""
+        headers = {**self._headers(), "Content-Type": "application/octet-stream"}
+        with self._told():
+            self._connection.request(
+                method,
+                self._address.path + path,
+                pieces,
+                {**headers, "Content-Length": str(n_bytes)},
+            )
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Accept-Encoding": "identity", "User-Agent": "llamasweep"}
+        if self._address.key:
+            headers["Authorization"] = f"Bearer {self._address.key}"
+        return headers
 
     def reply(self) -> Reply:
         """Wait for the head of the answer; a status other than 2xx is raised with the server's words."""
@@ -179,6 +194,8 @@ class Exchange:
             response = self._connection.getresponse()
         self._response = response
         header_ns = time.monotonic_ns()
+        if self._is_late:
+            raise self._too_late()
         if not 200 <= response.status < 300:
             raise self._refused(response)
         if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -222,9 +239,10 @@ class Exchange:
         words = f": {self._address.without_secrets(said)}" if said else ""
         if response.status in range(300, 400):
             words = "; redirects are not followed, a key could go astray"
-        kind: FailureKind = "model_missing" if response.status == 404 and said else "http_status"
         return RequestError(
-            kind, f"the server answered HTTP {response.status}{words}", http_status=response.status
+            _refusal_kind(response.status, said),
+            f"the server answered HTTP {response.status}{words}",
+            http_status=response.status,
         )
 
     def _too_late(self) -> RequestError:
@@ -279,6 +297,15 @@ class Exchange:
     def _words(self, problem: Exception) -> str:
         text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
         return self._address.without_secrets(quoted(str(text), max_characters=160)[1:-1])
+
+
+def _refusal_kind(status: int, said: str) -> FailureKind:
+    """What the server's words say of the cause, as Ollama and llama-server put it."""
+    if status == http.HTTPStatus.NOT_FOUND and "model" in said and "not found" in said:
+        return "model_missing"
+    if "context" in said and ("exceed" in said or "longer than" in said):
+        return "context_too_small"
+    return "http_status"
 
 
 def said_error(text: bytes) -> str:
