@@ -17,7 +17,8 @@ from llamasweep.results.timeline import Series, Timeline, make_timeline
 from llamasweep.sweep.parameters import Scalar
 
 MAX_DRAWN = 12
-"""Each is some 20 kB of the page."""
+MAX_POINTS = 40_000
+"""Of all lines together, some 14 bytes of the page each: many devices mean fewer processes."""
 _LONGEST_S = 366 * 86_400.0
 
 
@@ -76,12 +77,23 @@ class _Process:
 def process_lines(runs: Sequence[RunData]) -> ProcessLines:
     """Time lines of the processes that tell most, bounded by MAX_DRAWN."""
     processes = [process for run in runs for process in _processes(run)]
-    chosen = sorted(range(len(processes)), key=lambda i: (processes[i].rank, i))[:MAX_DRAWN]
+    order = sorted(range(len(processes)), key=lambda i: (processes[i].rank, i))[:MAX_DRAWN]
     own = _own_settings(processes)
-    drawn = [_line(processes[i], own) for i in sorted(chosen)]
-    return ProcessLines(
-        drawn=tuple(line for line in drawn if line.lanes.lanes), n_processes=len(processes)
-    )
+    drawn: dict[int, ProcessLine] = {}
+    n_points = 0
+    for i in order:
+        line = _line(processes[i], own)
+        n_points += sum(
+            len(piece.values)
+            for lane in line.lanes.lanes
+            for one in lane.lines
+            for piece in one.pieces
+        )
+        if drawn and n_points > MAX_POINTS:
+            break
+        if line.lanes.lanes:
+            drawn[i] = line
+    return ProcessLines(drawn=tuple(drawn[i] for i in sorted(drawn)), n_processes=len(processes))
 
 
 def _processes(run: RunData) -> list[_Process]:

@@ -197,3 +197,33 @@ def test_a_long_process_takes_no_more_room_than_a_short_one() -> None:
     bare = len(render_report([replace(run, readings=())]))
     long = len(render_report([_hours(run)]))
     assert long - bare < 60_000
+
+
+def test_many_devices_mean_fewer_processes_and_a_page_that_stays_small() -> None:
+    run = run_over_time(8)
+    many = [
+        replace(reading, source="nvml", device=f"gpu{g}", metric=metric)
+        for reading in run.readings
+        if reading.metric == "cpu_time_s"
+        for g in range(8)
+        for metric in ("power_w", "temperature_c", "sm_clock_mhz", "vram_used_bytes")
+    ]
+    wide = [replace(reading, value=reading.value % 7 + reading.time_ns % 5) for reading in many]
+    lines = process_lines([replace(run, readings=tuple(wide))])
+    n_points = sum(
+        len(piece.values)
+        for line in lines.drawn
+        for lane in line.lanes.lanes
+        for one in lane.lines
+        for piece in one.pieces
+    )
+    assert len(lines.drawn) > 1
+    assert n_points <= timelines.MAX_POINTS
+    assert len(lines.drawn) + lines.n_left_out == 8
+
+
+def test_the_bound_of_points_leaves_processes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timelines, "MAX_POINTS", 10)
+    lines = process_lines([run_over_time(3)])
+    assert len(lines.drawn) == 1
+    assert lines.n_left_out == 2
