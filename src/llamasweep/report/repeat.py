@@ -1,4 +1,4 @@
-"""How to run it again: the sweep as resolved, the exact call of each engine process, versions and hashes."""
+"""How to run it again: the sweep as a file, the exact call of each engine process, versions and hashes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ import yaml
 from llamasweep.report import figures
 from llamasweep.report.names import has_hidden, shell_line, shown
 from llamasweep.results.records import RunData, RunInfo
+from llamasweep.sweep.resolved import sweep_document
 
 MAX_GROUPS = 300
-MAX_YAML = 60_000
+MAX_YAML = 200_000
+SAVED_AS = "sweep.yaml"
+HIDDEN = "(hidden)"
+"""What runs record in the place of a secret."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,11 +32,18 @@ class GroupCall:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repeat:
-    """Everything needed to do one run again. n_left_out: groups beyond the bound; run.json has them all."""
+    """Everything needed to do one run again.
+
+    command: with the sweep's own file, None where there was none. sweep_yaml: a sweep file that asks the same, with every
+    setting outright. notes: what it cannot hold. steps: commands that do it from that file. n_left_out: groups beyond
+    the bound; run.json has them all.
+    """
 
     run_id: str
     command: str | None
     sweep_yaml: str
+    notes: tuple[str, ...]
+    steps: str
     calls: tuple[GroupCall, ...]
     n_left_out: int
     versions: tuple[tuple[str, str], ...]
@@ -46,12 +57,35 @@ def repeat(run: RunData) -> Repeat:
     return Repeat(
         run_id=shown(info.run_id, 160),
         command=shell_line(["llamasweep", "run", info.sweep_file]) if info.sweep_file else None,
-        sweep_yaml=_yaml(info.sweep_resolved),
+        sweep_yaml=_yaml(sweep_document(info.sweep_resolved)),
+        notes=_notes(info.sweep_resolved),
+        steps=_steps(run),
         calls=calls,
         n_left_out=len(info.groups) - len(calls),
         versions=_versions(info),
         hashes=_hashes(run),
     )
+
+
+def _notes(resolved: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the record holds no more, or never could."""
+    notes = []
+    if resolved.get("on_finish"):
+        notes.append("on_finish is left out: the run kept no more of it than the program.")
+    if HIDDEN in str([resolved.get(key) for key in ("env", "extra_args")]):
+        notes.append(f"Secrets were not kept: put your own where {HIDDEN} stands.")
+    if any(isinstance(one, Mapping) and one.get("path") for one in resolved.get("models") or ()):
+        notes.append(
+            "Paths of models are those of the machine that measured; the hashes below tell the files."
+        )
+    return tuple(notes)
+
+
+def _steps(run: RunData) -> str:
+    """Fetches the builds that have a number, then runs the file."""
+    numbers = dict.fromkeys(a.build_number for a in run.attempts if a.build_number is not None)
+    installs = [shell_line(["llamasweep", "builds", "install", str(n)]) for n in numbers]
+    return "\n".join([*installs, f"llamasweep run {SAVED_AS}"])
 
 
 def _call(group: Mapping[str, Any]) -> GroupCall:

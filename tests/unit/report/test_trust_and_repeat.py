@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
 import yaml
 from tests.unit.report.factory import (
     HOSTILE,
@@ -11,11 +15,19 @@ from tests.unit.report.factory import (
     sweep_parts,
 )
 
+from llamasweep import sweep_file
 from llamasweep.report.figures import THIN
 from llamasweep.report.repeat import MAX_GROUPS, repeat
 from llamasweep.report.rows import rows_of
 from llamasweep.report.trust import Trust, trust
 from llamasweep.results.records import RunData
+from llamasweep.sweep import schema
+from llamasweep.sweep.cell import Cell
+from llamasweep.sweep.matrix import expand
+from llamasweep.sweep.spec import SweepSpec
+from llamasweep.sweep.subjects import ModelSource
+
+SWEEPS = sorted((Path(__file__).parents[3] / "sweeps").glob("*.yaml"))
 
 
 def _trust(run: RunData) -> Trust:
@@ -85,12 +97,56 @@ def test_a_run_without_a_file_has_no_command() -> None:
     assert repeat(run_of([], sweep_file=None)).command is None
 
 
-def test_the_yaml_reads_back_to_the_resolved_sweep() -> None:
+def test_the_yaml_of_a_hostile_record_hides_nothing() -> None:
     assert yaml.safe_load(repeat(run_of([])).sweep_yaml) == info().sweep_resolved
     hostile = hostile_run().info.sweep_resolved
     text = repeat(hostile_run()).sweep_yaml
     assert "\u202e" not in text
     assert yaml.safe_load(text) == hostile
+
+
+def cells_of(spec: SweepSpec) -> list[Cell]:
+    """Every cell, on a machine of two cores."""
+    models = [
+        ModelSource(label=f"{entry.synth} {quant}", synth=entry.synth, quant_asked=quant)
+        for entry in spec.models
+        for quant in entry.quants or ("Q4_K_M",)
+    ]
+    words = {"physical": 2, "logical": 2, "performance": 2, "half": 1}
+    return [cell for block in expand(spec, models, words) for cell in block.cells()]
+
+
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.stem)
+def test_the_yaml_is_a_sweep_file_with_the_same_cells(path: Path) -> None:
+    spec = sweep_file.load(path)
+    recorded = json.loads(json.dumps(spec.to_resolved_dict()))
+    text = repeat(run_of([], sweep_resolved=recorded)).sweep_yaml
+    again = schema.parse(text, "sweep.yaml", lambda name, _: (name, name))
+    assert cells_of(again) == cells_of(spec)
+    assert len(cells_of(spec)) > 1
+
+
+def test_the_steps_fetch_each_build_and_run_the_saved_file() -> None:
+    parts = [
+        measured(n, [1.0], build_number=number) for n, number in ((1, 11434), (2, 10488), (3, None))
+    ]
+    assert repeat(run_of(parts)).steps.split("\n") == [
+        "llamasweep builds install 11434",
+        "llamasweep builds install 10488",
+        "llamasweep run sweep.yaml",
+    ]
+
+
+def test_what_the_record_cannot_give_back_is_said() -> None:
+    resolved = {
+        "on_finish": ["notify", "(hidden)"],
+        "env": {"API_KEY": "(hidden)"},
+        "models": [{"path": "~/m.gguf", "glob": None}],
+    }
+    view = repeat(run_of([], sweep_resolved=resolved))
+    assert [note.split()[0] for note in view.notes] == ["on_finish", "Secrets", "Paths"]
+    assert "on_finish" not in view.sweep_yaml
+    assert repeat(run_of([])).notes == ()
 
 
 def test_many_groups_are_bounded() -> None:
