@@ -88,10 +88,11 @@ def throttled_share(timeline: Timeline) -> float | None:
 
 
 def drawable(spans: Iterable[Span], length_s: float) -> tuple[Span, ...]:
-    """Spans in order, within the process, those of a kind joined where no gap between them could be seen."""
+    """Spans of KINDS in order, within the process, those of a kind joined where no gap between them could be seen."""
     gap_s = length_s / MAX_SPANS
     joined: list[Span] = []
-    for span in sorted(spans, key=lambda s: (KINDS.index(s.kind), s.start_s, s.end_s)):
+    known = [span for span in spans if span.kind in KINDS]
+    for span in sorted(known, key=lambda s: (KINDS.index(s.kind), s.start_s, s.end_s)):
         start_s, end_s = max(0.0, span.start_s), min(length_s, span.end_s)
         if end_s < start_s:
             continue

@@ -19,6 +19,7 @@ GUTTER, AXIS = 88, 44
 """Px right of the plot, for the ends of the scales, and below it, for the seconds."""
 DASH_WORDS = ("solid", "dashed", "dotted", "dash-dotted")
 COLORS = {"throttled": "bad", "pp": "pp", "tg": "tg", "pg": "ink"}
+SHADED = ("load", "pp", "tg", "pg")
 FONT_SIZE = 13
 
 
@@ -30,7 +31,7 @@ def timeline_chart(view: ProcessLine) -> Spec:
     placed = list(zip(view.lanes.lanes, tops, strict=True))
     n_dashes = max((len(lane.lines) for lane, _ in placed), default=1)
     layers = [
-        *(_shades(kind, view.spans, tops) for kind in ("load", "pp", "tg") if kind in kinds),
+        *(_shades(kind, view.spans, tops) for kind in SHADED if kind in kinds),
         *(_phases(kind, index * ROW, view.spans) for index, kind in enumerate(kinds)),
         _baselines([top + LANE for top in tops], view.length_s),
         _lines(placed, n_dashes),

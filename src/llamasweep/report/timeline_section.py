@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from llamasweep.report import figures
 from llamasweep.report.chart_section import Chart, ChartSection
 from llamasweep.report.lanes import N_BUCKETS
-from llamasweep.report.timeline_chart import timeline_chart
+from llamasweep.report.timeline_chart import SHADED, timeline_chart
 from llamasweep.report.timelines import ProcessLine, ProcessLines, process_lines
 from llamasweep.results.records import RunData
 
@@ -41,6 +41,8 @@ def _intro(view: ProcessLines) -> str:
             "failed or were throttled first, then the longest; the readings of all are in telemetry.parquet in the "
             "run's folder."
         )
+    if view.n_still:
+        text += f" In {figures.count(view.n_still)} nothing that was read moved."
     return text
 
 
@@ -72,7 +74,7 @@ def title(line: ProcessLine) -> str:
 
 
 def _caption(line: ProcessLine) -> str:
-    shaded = [kind for kind in ("load", "pp", "tg") if any(s.kind == kind for s in line.spans)]
+    shaded = [kind for kind in SHADED if any(s.kind == kind for s in line.spans)]
     text = f"{figures.counted(line.n_readings, 'reading')}. "
     text += f"Shaded: {', '.join(shaded)}." if shaded else "The engine told no times of its tests."
     if line.throttled is None:

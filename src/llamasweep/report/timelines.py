@@ -44,14 +44,16 @@ class ProcessLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessLines:
-    """drawn: in the order in which they ran, those in which nothing moved left out. n_processes: all with readings."""
+    """drawn: in the order in which they ran. n_processes: all with readings. n_still: those in which nothing moved, as
+    far as was looked."""
 
     drawn: tuple[ProcessLine, ...]
     n_processes: int
+    n_still: int
 
     @property
     def n_left_out(self) -> int:
-        return self.n_processes - len(self.drawn)
+        return self.n_processes - self.n_still - len(self.drawn)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +82,7 @@ def process_lines(runs: Sequence[RunData]) -> ProcessLines:
     order = sorted(range(len(processes)), key=lambda i: (processes[i].rank, i))[:MAX_DRAWN]
     own = _own_settings(processes)
     drawn: dict[int, ProcessLine] = {}
-    n_points = 0
+    n_points = n_still = 0
     for i in order:
         line = _line(processes[i], own)
         n_points += sum(
@@ -93,7 +95,13 @@ def process_lines(runs: Sequence[RunData]) -> ProcessLines:
             break
         if line.lanes.lanes:
             drawn[i] = line
-    return ProcessLines(drawn=tuple(drawn[i] for i in sorted(drawn)), n_processes=len(processes))
+        else:
+            n_still += 1
+    return ProcessLines(
+        drawn=tuple(drawn[i] for i in sorted(drawn)),
+        n_processes=len(processes),
+        n_still=n_still,
+    )
 
 
 def _processes(run: RunData) -> list[_Process]:

@@ -186,16 +186,16 @@ def test_the_chart_is_valid_and_every_point_lies_in_its_lane(gpu: bool) -> None:
     assert all(0 <= v["x"] <= LENGTH_S for v in drawn["data"]["values"])
 
 
-def _hours(run: RunData) -> RunData:
-    """A process of three hours, read ten times a second at ten places would be a million readings: here every second."""
-    readings = tuple(process_readings(0.0, 10_800.0, gpu=True, interval_s=1.0))
-    return replace(run, readings=readings, info=replace(run.info, groups=[group(0, 0.0, 10_800.0)]))
+def _hour(run: RunData) -> RunData:
+    """A process of an hour, read every second at fifteen places."""
+    readings = tuple(process_readings(0.0, 3600.0, gpu=True, interval_s=1.0))
+    return replace(run, readings=readings, info=replace(run.info, groups=[group(0, 0.0, 3600.0)]))
 
 
 def test_a_long_process_takes_no_more_room_than_a_short_one() -> None:
     run = run_over_time(gpu=True)
     bare = len(render_report([replace(run, readings=())]))
-    long = len(render_report([_hours(run)]))
+    long = len(render_report([_hour(run)]))
     assert long - bare < 60_000
 
 
@@ -227,3 +227,21 @@ def test_the_bound_of_points_leaves_processes_out(monkeypatch: pytest.MonkeyPatc
     lines = process_lines([run_over_time(3)])
     assert len(lines.drawn) == 1
     assert lines.n_left_out == 2
+
+
+def test_a_process_in_which_nothing_moved_is_told() -> None:
+    run = run_over_time(2)
+    second_ns = run.info.groups[1]["start_ns"]
+    level = [
+        replace(reading, value=1.0) if reading.time_ns >= second_ns else reading
+        for reading in run.readings
+    ]
+    still = replace(run, readings=tuple(level))
+    lines = process_lines([still])
+    assert (len(lines.drawn), lines.n_left_out, lines.n_still) == (1, 0, 1)
+    (section,) = timeline_sections([still])
+    assert section.intro.endswith("In 1 nothing that was read moved.")
+
+
+def test_a_kind_of_test_that_is_not_known_is_passed_over() -> None:
+    assert drawable([Span(kind="else", start_s=0.0, end_s=1.0, words="x")], 2.0) == ()
