@@ -97,8 +97,8 @@ class Tab:
 
     def press(self, key: str) -> None:
         """A key as from the keyboard."""
-        text = {"Enter": "\r"}.get(key)
-        code = {"Enter": 13, "Tab": 9, "ArrowDown": 40}[key]
+        text = {"Enter": "\r", " ": " "}.get(key)
+        code = {"Enter": 13, "Tab": 9, "ArrowDown": 40, " ": 32}[key]
         common = {"key": key, "code": key, "windowsVirtualKeyCode": code}
         self.send(
             "Input.dispatchKeyEvent", type="keyDown", **common, **({"text": text} if text else {})

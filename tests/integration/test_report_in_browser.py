@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -211,6 +212,71 @@ def test_the_copied_markdown_reads_back_to_the_same_numbers(pages: Pages) -> Non
         assert cells[-2] == f"{attempt.test_label} @ d512"
     assert lines[2 + len(attempts)] == ""
     assert lines[-1].startswith("build: ")
+
+
+def test_columns_are_hidden_by_choice_and_the_link_keeps_them_so(pages: Pages) -> None:
+    tab = pages.open("full")
+    assert tab.evaluate("document.getElementById('columns').hidden") is False
+    tab.evaluate("document.querySelector('#columns > summary').click()")
+    _untick(tab, "of pencil")
+    _untick(tab, "quant")
+    assert tab.evaluate("location.hash") == "#?hide=of%20pencil,quant"
+    assert _shown_columns(tab)[:2] == ["model", "ubatch"]
+    assert "of pencil" not in _shown_columns(tab)
+    assert (
+        tab.evaluate("document.querySelector('#columns > summary').textContent")
+        == "Columns: 2 hidden"
+    )
+    _choose(tab, "Depth", "512")
+    assert tab.evaluate("location.hash") == "#?depth=512&hide=of%20pencil,quant"
+    again = pages.open("full", fragment="#rows?hide=RAM,nonsense,%E0%A4%A,model,__proto__")
+    assert "RAM" not in _shown_columns(again)
+    assert _shown_columns(again)[0] == "model"
+    assert again.evaluate("location.hash") == "#rows?hide=RAM"
+    _untick(again, "RAM")
+    assert again.evaluate("location.hash") == "#rows"
+    assert "RAM" in _shown_columns(again)
+    assert again.said() == []
+
+
+def test_columns_are_chosen_with_the_keyboard_alone(pages: Pages) -> None:
+    tab = pages.open("full")
+    tab.evaluate("document.querySelector('#columns > summary').focus()")
+    tab.press("Enter")
+    assert tab.evaluate("document.getElementById('columns').open") is True
+    tab.press("Tab")
+    assert tab.evaluate("document.activeElement.type") == "checkbox"
+    tab.press(" ")
+    assert tab.evaluate("location.hash") == "#?hide=quant"
+
+
+def test_the_downloaded_json_holds_the_rows_that_match_with_absent_as_null(pages: Pages) -> None:
+    tab = pages.open("full", fragment="#rows?test=tg32&hide=RAM")
+    tab.evaluate("document.getElementById('json').click()")
+    tab.wait_for("Browser.downloadProgress", state="completed")
+    (path,) = pages.folder.glob("*.json")
+    told = json.loads(path.read_text(encoding="utf-8"))
+    attempts = [a for a in FULL.attempts if a.test_label == "tg32"]
+    assert [row["median_tps"] for row in told] == [a.median_tps for a in attempts]
+    assert [row["status"] for row in told] == [a.status for a in attempts]
+    peaks = [a.telemetry.ram_peak_process_bytes if a.telemetry else None for a in attempts]
+    assert [row["ram_peak_process_bytes"] for row in told] == peaks
+    assert None in peaks
+
+
+def _untick(tab: Tab, title: str) -> None:
+    tab.evaluate(
+        "(title => [...document.querySelectorAll('#column-choices label')]"
+        f".find(one => one.textContent === title).querySelector('input').click())({title!r})"
+    )
+
+
+def _shown_columns(tab: Tab) -> list[str]:
+    return list(
+        tab.evaluate(
+            "[...document.querySelectorAll('#rows thead th')].filter(th => th.offsetWidth > 0).map(th => th.textContent)"
+        )
+    )
 
 
 def test_filters_work_with_the_keyboard_alone(pages: Pages) -> None:

@@ -121,12 +121,14 @@ _FIGURES: tuple[_Figure, ...] = (
 def table(rows: Sequence[Row]) -> Table:
     """All rows, in the order in which they were tried."""
     axes = varying(rows)
+    has_engines = len({row.attempt.engine for row in rows}) > 1
     footnotes: dict[str, int] = {}
     timed = [row for row in rows if row.rates is not None]
     shown_figures = [f for f in _FIGURES if any(f.get(row).value is not None for row in timed)]
     columns = (
         Column(title="model"),
         Column(title="quant"),
+        *([Column(title="engine")] if has_engines else []),
         *(Column(title=_axis_column(axis), is_number=_is_numeric(rows, axis)) for axis in axes),
         Column(title="test"),
         Column(title="t/s", note="median ± sample standard deviation", is_number=True),
@@ -135,7 +137,9 @@ def table(rows: Sequence[Row]) -> Table:
         Column(title="marks", note=MARKS_NOTE),
         Column(title="status"),
     )
-    lines = tuple(_line(row, axes, shown_figures, footnotes) for row in rows)
+    lines = tuple(
+        _line(row, axes, shown_figures, footnotes, has_engine=has_engines) for row in rows
+    )
     return Table(
         columns=columns,
         lines=lines,
@@ -172,11 +176,18 @@ def rate_text(row: Row) -> tuple[str, str, str]:
 
 
 def _line(
-    row: Row, axes: Sequence[str], shown_figures: Sequence[_Figure], footnotes: dict[str, int]
+    row: Row,
+    axes: Sequence[str],
+    shown_figures: Sequence[_Figure],
+    footnotes: dict[str, int],
+    *,
+    has_engine: bool,
 ) -> Line:
+    engine = shown(row.attempt.engine, 40)
     cells = [
         CellText(text=shown(row.family, 60), sort=row.family),
         CellText(text=shown(row.quant or "unknown", 24), sort=row.quant or None),
+        *([CellText(text=engine, sort=engine)] if has_engine else []),
         *(_axis_cell(row, axis) for axis in axes),
         CellText(text=row.test, sort=row.test),
         _rate_cell(row, footnotes),

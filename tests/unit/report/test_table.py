@@ -131,3 +131,10 @@ def test_flags_have_the_words_that_the_documentation_gives_them() -> None:
     documented = dict(re.findall(r"^\| ([^|`]+?) \| `(\w+)` \|", text, re.MULTILINE))
     assert {"above_ceiling", "unpinned", "wide_spread"} <= set(documented.values())
     assert {flag_word(flag) for flag in documented.values()} == set(documented)
+
+
+def test_engines_stand_in_a_column_where_there_are_several() -> None:
+    other = measured(2, [2.0], engine="ollama-cli")
+    view = _table(measured(1, [1.0]), other)
+    assert [_cell(view, line, "engine").text for line in (0, 1)] == ["llama-bench", "ollama-cli"]
+    assert "engine" not in _titles(_table(measured(1, [1.0])))

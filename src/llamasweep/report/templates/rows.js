@@ -1,6 +1,6 @@
 (function () {
   "use strict";
-  var data, lines, groups, figures, chosen = {}, selects = {}, count, note;
+  var data, lines, groups, figures, chosen = {}, hidden = {}, boxes = {}, columnStyle, selects = {}, count, note;
 
   function columnValue(name, index) {
     var column = data.columns[name];
@@ -79,6 +79,16 @@
     });
   }
 
+  function showColumns() {
+    var rules = Object.keys(boxes).map(function (title) {
+      boxes[title].checked = !(title in hidden);
+      return title in hidden ? "#rows tr>:nth-child(" + boxes[title].value + "){display:none}" : "";
+    });
+    columnStyle.textContent = rules.join("");
+    var n = Object.keys(hidden).length;
+    document.getElementById("columns").firstChild.textContent = n ? "Columns: " + n + " hidden" : "Columns";
+  }
+
   function split(hash) {
     var at = hash.indexOf("?");
     return at < 0 ? [hash.slice(1), null] : [hash.slice(1, at), hash.slice(at + 1)];
@@ -86,19 +96,31 @@
 
   function write() {
     var query = Object.keys(chosen).map(function (key) { return key + "=" + encodeURIComponent(chosen[key]); }).join("&");
+    var away = Object.keys(hidden).map(encodeURIComponent).join(",");
+    if (away) { query += (query ? "&" : "") + "hide=" + away; }
     var hash = "#" + split(location.hash)[0] + (query ? "?" + query : "");
     if (hash !== (location.hash || "#")) { history.replaceState(null, "", hash); }
   }
 
   function read(query) {
     chosen = {};
+    hidden = {};
     query.split("&").forEach(function (pair) {
       var at = pair.indexOf("=");
       var value;
+      if (pair.slice(0, at) === "hide") { hide(pair.slice(at + 1)); return; }
       try { value = decodeURIComponent(pair.slice(at + 1)); } catch (e) { return; }
       data.filters.forEach(function (filter) {
         if (filter.key === pair.slice(0, at) && filter.values.indexOf(value) >= 0) { chosen[filter.key] = value; }
       });
+    });
+  }
+
+  function hide(list) {
+    list.split(",").forEach(function (word) {
+      var title;
+      try { title = decodeURIComponent(word); } catch (e) { return; }
+      if (Object.prototype.hasOwnProperty.call(boxes, title)) { hidden[title] = true; }
     });
   }
 
@@ -107,6 +129,7 @@
     if (parts[1] !== null) { read(parts[1]); }
     if (lines[parts[0]] && !matches(Number(parts[0].slice(4)) - 1)) { chosen = {}; }
     show();
+    showColumns();
     write();
     var target = document.getElementById(parts[0]);
     var folded = target && target.closest("details:not([open])");
@@ -132,6 +155,30 @@
       selects[filter.key] = select;
     });
     document.getElementById("clear").addEventListener("click", function () { chosen = {}; show(); write(); });
+  }
+
+  function columns() {
+    var place = document.getElementById("column-choices");
+    columnStyle = document.createElement("style");
+    document.head.appendChild(columnStyle);
+    Array.prototype.forEach.call(document.querySelectorAll("#rows thead th"), function (th, index) {
+      if (!index) { return; }
+      var label = document.createElement("label");
+      var box = document.createElement("input");
+      var title = th.textContent;
+      box.type = "checkbox";
+      box.value = String(index + 1);
+      box.addEventListener("change", function () {
+        if (box.checked) { delete hidden[title]; } else { hidden[title] = true; }
+        showColumns();
+        write();
+      });
+      label.appendChild(box);
+      label.appendChild(document.createTextNode(title));
+      place.appendChild(label);
+      boxes[title] = box;
+    });
+    document.getElementById("columns").hidden = false;
   }
 
   function field(value) {
@@ -215,6 +262,7 @@
     downloads();
     document.getElementById("filters").hidden = !data.filters.length;
     choices();
+    columns();
     addEventListener("hashchange", function () { arrive(false); });
     arrive(true);
   });
