@@ -1,0 +1,263 @@
+"""Where a series of speeds changed: steps, spikes and drifts, each with its size, an interval and the points around it.
+
+Spikes are set aside first, then the number of steps is chosen, then steps that an even drift explains better become
+one. Knows one series in order; which points may stand in one series is said by `series`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from llamasweep.stats import rank_sum
+from llamasweep.stats.arrays import Bools, Floats, Ints
+from llamasweep.stats.ramps import Ramp, best_ramp, line, student_quantile
+from llamasweep.stats.rounds import Rate, is_usable
+from llamasweep.stats.segments import LEAST_POINTS, LEAST_SIGMA_SHARE, best_fits, n_steps
+from llamasweep.stats.spikes import (
+    NEIGHBOURS,
+    aside_threshold,
+    far_points,
+    scatter,
+    spike_threshold,
+)
+
+Kind = Literal["step", "spike", "drift"]
+
+ALPHA = 0.05
+DRIFT_PENALTY_SHARE = 2.0
+"""A drift has two ends where a step has one place."""
+
+LINE_PENALTY_SHARE = 1.1
+"""A drift over a whole stretch has no place to choose; a little more than a step, which wins where both explain alike."""
+
+SHORT_STRETCH = 4
+"""A level of at most so many points must have three on its own side, or it is one or two odd builds and no level."""
+
+LINE_PENALTY = 10.0
+"""2 ln likelihood that a drift over the whole series must gain: by chance 1 clean series in 600 does."""
+
+FLAT = 1e-12
+"""Logs that differ by less are one level."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangePoint:
+    """One change. Indices count the values as handed in, gaps included.
+
+    index: first point after the change; of a spike, its first odd point; of a drift, the first point under way.
+    last_index: last point of the new level, the spike or the drift. before_index: last measured point before index,
+    None where there is none. ratio: new level ÷ old level (of a drift: its end ÷ its start). low, high: 95 % interval
+    of the ratio; None where the points are too few for one.
+    """
+
+    index: int
+    kind: Kind
+    ratio: float
+    low: float | None
+    high: float | None
+    before_index: int | None
+    last_index: int
+
+
+def step_penalty(n: int) -> float:
+    """2 ln likelihood that a step must gain in a series of n points.
+
+    Fitted to simulated clean series, of which about 1 in 40 gains as much somewhere by chance.
+    """
+    return 8.8 + 0.5 * math.log(n)
+
+
+def change_points(values_tps: Sequence[Rate]) -> list[ChangePoint]:
+    """The changes of a series of speeds in its order, by index.
+
+    None, NaN and values that are not above 0 or not finite are gaps: they are left out, not filled. Fewer than six
+    points give no step; a step needs three points on either side. A step has no interval where both its levels
+    together have too few points for one (three and four).
+    """
+    places = np.array([i for i, v in enumerate(values_tps) if is_usable(v)], dtype=np.int64)
+    logs = np.array([math.log(v) for v in values_tps if v is not None and is_usable(v)])
+    if len(logs) < 2 * LEAST_POINTS:
+        return []
+    is_spike = far_points(logs, spike_threshold(len(logs)))
+    kept = np.flatnonzero(~far_points(logs, aside_threshold(len(logs))))
+    found = [*_level_changes(logs[kept], places[kept]), *_spike_values(logs, places, is_spike)]
+    return sorted((_with_before(c, places) for c in found), key=lambda c: (c.index, c.kind))
+
+
+def _with_before(change: ChangePoint, places: Ints) -> ChangePoint:
+    earlier = places[places < change.index]
+    return ChangePoint(
+        index=change.index,
+        kind=change.kind,
+        ratio=change.ratio,
+        low=change.low,
+        high=change.high,
+        before_index=int(earlier[-1]) if len(earlier) else None,
+        last_index=change.last_index,
+    )
+
+
+def _level_changes(logs: Floats, places: Ints) -> list[ChangePoint]:
+    """Steps and drifts of a series without gaps and spikes."""
+    n = len(logs)
+    if n < 2 * LEAST_POINTS or np.ptp(logs) < FLAT:
+        return []
+    fits = best_fits(logs)
+    least = n * (LEAST_SIGMA_SHARE * float(np.ptp(logs))) ** 2
+    k = n_steps([error for error, _ in fits], n, step_penalty(n), least)
+    error, steps = fits[k]
+    whole = line(logs)
+    if steps and not (steps := _without_odd_builds(logs, steps)):
+        return []
+    if k == 0:
+        gain = n * math.log(max(error, least) / max(whole.error, least))
+        return [_drift(whole, 0, n, places)] if gain > LINE_PENALTY else []
+    levels = _Levels(logs, steps)
+    drifts = [found for run in levels.runs() if (found := _better_drift(levels, run, error, least))]
+    return _described(levels, drifts, places)
+
+
+def _without_odd_builds(logs: Floats, steps: tuple[int, ...]) -> tuple[int, ...]:
+    """Steps without those around a short stretch that only one or two far points make differ from its neighbours."""
+    bounds = [0, *steps, len(logs)]
+    means = [float(np.mean(logs[a:b])) for a, b in itertools.pairwise(bounds)]
+    gone: set[int] = set()
+    for number, (start, end) in enumerate(itertools.pairwise(bounds)):
+        around = means[max(0, number - 1) : number] + means[number + 1 : number + 2]
+        off = [means[number] - level for level in around]
+        if end - start > SHORT_STRETCH or min(off) < 0 < max(off):
+            continue
+        nearest = min(off, key=abs)
+        is_beyond = (logs[start:end] - means[number]) * np.sign(nearest) > -abs(nearest) / 2
+        if int(np.count_nonzero(is_beyond)) < LEAST_POINTS:
+            gone |= {start, end}
+    return tuple(step for step in steps if step not in gone)
+
+
+class _Levels:
+    """Stretches between steps."""
+
+    def __init__(self, logs: Floats, steps: tuple[int, ...]) -> None:
+        self.logs, self.steps = logs, steps
+        self.bounds = [0, *steps, len(logs)]
+        means = [
+            float(np.mean(logs[a:b])) for a, b in zip(self.bounds, self.bounds[1:], strict=False)
+        ]
+        self.is_up = [after > before for before, after in itertools.pairwise(means)]
+
+    def runs(self) -> list[tuple[int, int]]:
+        """(first, last) number of the steps of each longest run in one direction."""
+        runs: list[tuple[int, int]] = []
+        for number, is_up in enumerate(self.is_up):
+            if runs and self.is_up[runs[-1][1]] == is_up:
+                runs[-1] = (runs[-1][0], number)
+            else:
+                runs.append((number, number))
+        return runs
+
+    def error(self, run: tuple[int, int]) -> float:
+        """Sum of squares about the levels before, between and after the steps of a run."""
+        edges = self.bounds[run[0] : run[1] + 3]
+        parts = [self.logs[a:b] for a, b in itertools.pairwise(edges)]
+        return float(sum(np.sum((part - np.mean(part)) ** 2) for part in parts))
+
+
+def _better_drift(
+    levels: _Levels, run: tuple[int, int], error: float, least: float
+) -> tuple[tuple[int, int], int, Ramp] | None:
+    """(run, start of the stretch, drift) where one drift explains the stretch better than the steps of the run."""
+    start, end = levels.bounds[run[0]], levels.bounds[run[1] + 2]
+    stretch = levels.logs[start:end]
+    ramp = best_ramp(stretch)
+    if ramp is None:
+        return None
+    n, penalty = len(levels.logs), step_penalty(len(levels.logs))
+
+    def cost(drift: Ramp, n_places: float) -> float:
+        with_drift = error - levels.error(run) + drift.error
+        return n * math.log(max(with_drift, least) / max(error, least)) + n_places * penalty
+
+    shares = ((line(stretch), LINE_PENALTY_SHARE), (ramp, DRIFT_PENALTY_SHARE))
+    least_cost, drift = min(((cost(r, share), r) for r, share in shares), key=lambda c: c[0])
+    return (run, start, drift) if least_cost < (run[1] - run[0] + 1) * penalty else None
+
+
+def _described(
+    levels: _Levels, drifts: list[tuple[tuple[int, int], int, Ramp]], places: Ints
+) -> list[ChangePoint]:
+    gone = {number for (first, last), _, _ in drifts for number in range(first, last + 1)}
+    edges = {0, len(levels.logs)}
+    edges |= {step for number, step in enumerate(levels.steps) if number not in gone}
+    for _, start, ramp in drifts:
+        edges |= {start + ramp.start + 1, start + ramp.end}
+    found = [
+        _step(levels.logs, step, sorted(edges), places)
+        for number, step in enumerate(levels.steps)
+        if number not in gone
+    ]
+    for (_, last), start, ramp in drifts:
+        found.append(_drift(ramp, start, levels.bounds[last + 2], places))
+    return found
+
+
+def _step(logs: Floats, step: int, edges: list[int], places: Ints) -> ChangePoint:
+    start = min(max(e for e in edges if e < step), step - LEAST_POINTS)
+    end = max(min(e for e in edges if e > step), step + LEAST_POINTS)
+    before, after = logs[max(0, start) : step], logs[step:end]
+    limits = rank_sum.interval(before, after, ALPHA)
+    return ChangePoint(
+        index=int(places[step]),
+        kind="step",
+        ratio=math.exp(rank_sum.shift(before, after)),
+        low=None if limits is None else math.exp(limits[0]),
+        high=None if limits is None else math.exp(limits[1]),
+        before_index=None,
+        last_index=int(places[min(end, len(places)) - 1]),
+    )
+
+
+def _drift(ramp: Ramp, start: int, end: int, places: Ints) -> ChangePoint:
+    width = student_quantile(1 - ALPHA / 2, max(1, end - start - 2)) * ramp.size_error
+    return ChangePoint(
+        index=int(places[start + ramp.start + 1]),
+        kind="drift",
+        ratio=math.exp(ramp.size),
+        low=math.exp(ramp.size - width),
+        high=math.exp(ramp.size + width),
+        before_index=None,
+        last_index=int(places[start + ramp.end]),
+    )
+
+
+def _spike_values(logs: Floats, places: Ints, is_spike: Bools) -> list[ChangePoint]:
+    """One value per run of neighbouring odd points, against the three levels on either side."""
+    found: list[ChangePoint] = []
+    odd = np.flatnonzero(is_spike)
+    kept = np.flatnonzero(~is_spike)
+    for run in np.split(odd, np.flatnonzero(np.diff(odd) > 1) + 1):
+        if not len(run):
+            continue
+        around = np.concatenate(
+            [kept[kept < run[0]][-NEIGHBOURS:], kept[kept > run[-1]][:NEIGHBOURS]]
+        )
+        size = float(np.median(logs[run]) - np.median(logs[around]))
+        spread = scatter(logs[kept]) * math.sqrt(1 / len(run) + math.pi / 2 / len(around))
+        width = student_quantile(1 - ALPHA / 2, max(2, len(kept) // 2)) * spread
+        found.append(
+            ChangePoint(
+                index=int(places[run[0]]),
+                kind="spike",
+                ratio=math.exp(size),
+                low=math.exp(size - width),
+                high=math.exp(size + width),
+                before_index=None,
+                last_index=int(places[run[-1]]),
+            )
+        )
+    return found

@@ -1,0 +1,79 @@
+"""The best piecewise constant fit of a series for each number of steps, and how many steps the series bears out.
+
+Least squares on logs by dynamic programming, each stretch at least three points long. Knows no gaps and no builds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from llamasweep.stats.arrays import Floats, Ints
+
+LEAST_POINTS = 3
+MOST_STEPS = 12
+LEAST_SIGMA_SHARE = 1e-6
+"""Stands in for the scatter of a series without any, relative to its range."""
+
+
+class SquaredError:
+    """Sum of squares about the mean of any stretch, from running sums."""
+
+    def __init__(self, values: Floats) -> None:
+        """values: without gaps."""
+        centred = values - np.mean(values)
+        self._sums = np.concatenate([[0.0], np.cumsum(centred)])
+        self._squares = np.concatenate([[0.0], np.cumsum(centred**2)])
+
+    def between(self, start: Ints | int, end: int) -> Floats:
+        """Of values[start:end], for one start or many."""
+        total = self._sums[end] - self._sums[start]
+        squares = self._squares[end] - self._squares[start]
+        return np.asarray(np.maximum(squares - total**2 / (end - start), 0.0))
+
+
+def best_fits(values: Floats, most_steps: int = MOST_STEPS) -> list[tuple[float, tuple[int, ...]]]:
+    """(sum of squares, first index after each step) of the best fit with 0, 1, 2, … steps.
+
+    At most most_steps and as many as stretches of three points allow. Raises ValueError of fewer than three points.
+    """
+    n = len(values)
+    if n < LEAST_POINTS:
+        raise ValueError(f"{n} points make no stretch of {LEAST_POINTS}")
+    error = SquaredError(values)
+    n_most = min(most_steps, n // LEAST_POINTS - 1)
+    cost = np.full((n_most + 1, n + 1), np.inf)
+    came_from = np.zeros((n_most + 1, n + 1), dtype=np.int64)
+    for end in range(LEAST_POINTS, n + 1):
+        cost[0, end] = float(error.between(0, end))
+        starts = np.arange(LEAST_POINTS, end - LEAST_POINTS + 1)
+        if not len(starts):
+            continue
+        tails = error.between(starts, end)
+        totals = cost[:-1, starts] + tails[None, :] if n_most else cost[:0, starts]
+        best = np.argmin(totals, axis=1)
+        cost[1:, end] = totals[np.arange(n_most), best]
+        came_from[1:, end] = starts[best]
+    return [
+        (float(cost[k, n]), _traced(came_from, k, n))
+        for k in range(n_most + 1)
+        if cost[k, n] < np.inf
+    ]
+
+
+def _traced(came_from: Ints, n_steps: int, end: int) -> tuple[int, ...]:
+    steps: list[int] = []
+    for k in range(n_steps, 0, -1):
+        end = int(came_from[k, end])
+        steps.append(end)
+    return tuple(reversed(steps))
+
+
+def n_steps(errors: list[float], n: int, penalty: float, least_error: float) -> int:
+    """The number of steps k with the least n ln(error_k) + k penalty; the fewest of equals.
+
+    errors: of the best fits with 0, 1, … steps over n points. least_error: below it all errors count as equal.
+    """
+    worth = [n * math.log(max(e, least_error)) + k * penalty for k, e in enumerate(errors)]
+    return min(range(len(worth)), key=lambda k: (worth[k], k))
