@@ -74,6 +74,10 @@ class Server:
     def __init__(self, port: int) -> None:
         self._base = f"http://127.0.0.1:{port}"
 
+    @property
+    def url(self) -> str:
+        return self._base
+
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         request = urllib.request.Request(  # noqa: S310  (our own server on the loopback)
             self._base + path, json.dumps(body).encode(), {"Content-Type": "application/json"}

@@ -22,6 +22,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "status": ("llamasweep.cli.status", "How far a run is."),
     "report": ("llamasweep.cli.report", "Write the HTML report of one or more runs."),
     "best": ("llamasweep.cli.best", "The settings that measured best, as commands to paste."),
+    "feel": (
+        "llamasweep.cli.feel",
+        "What one person feels of a model: waiting and the flow of words.",
+    ),
     "results": ("llamasweep.cli.results", "List, show, export and prune results."),
     "builds": ("llamasweep.cli.builds", "List, add and install llama.cpp builds."),
     "models": ("llamasweep.cli.models", "Find, inspect and generate models."),

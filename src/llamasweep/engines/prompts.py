@@ -110,10 +110,7 @@ def calibrate(n_tokens: int, count: Count, *, seed: int = 0) -> PromptShape:
 
     base = measure(0)
     if base > n_tokens:
-        raise RequestError(
-            "context_too_small",
-            f"the shortest prompt with a tag has {base} tokens here, more than the {n_tokens} asked for",
-        )
+        raise _too_short(base, n_tokens)
     per_word = max(1.0, (measure(64) - base) / 64)
     n_words = int((n_tokens - base) / per_word)
     while len(counts) < _MAX_COUNTS // 2:
@@ -130,6 +127,28 @@ def calibrate(n_tokens: int, count: Count, *, seed: int = 0) -> PromptShape:
     fitting = {at: n for at, n in counts.items() if n <= n_tokens}
     (words, filler), found = max(fitting.items(), key=lambda item: item[1])
     return PromptShape(n_words=words, filler=filler, n_tokens=found, n_asked=n_tokens)
+
+
+def estimate(n_tokens: int, count: Count, *, seed: int = 0) -> PromptShape:
+    """The shape of about n_tokens tokens, from the counts of two short prompts; n_tokens of the shape is what they promise.
+
+    For a server that must read a prompt to count it. Raises RequestError where even a tag is longer.
+    """
+    n_probe = 48
+    base = count(_text(0, "", seed))
+    if base > n_tokens:
+        raise _too_short(base, n_tokens)
+    per_word = max(1.0, (count(_text(n_probe, "", seed)) - base) / n_probe)
+    n_words = int((n_tokens - base) / per_word)
+    promised = base + round(n_words * per_word)
+    return PromptShape(n_words=n_words, filler="", n_tokens=promised, n_asked=n_tokens)
+
+
+def _too_short(base: int, n_tokens: int) -> RequestError:
+    return RequestError(
+        "context_too_small",
+        f"the shortest prompt with a tag has {base} tokens here, more than the {n_tokens} asked for",
+    )
 
 
 def llama_server_count(address: ServerAddress) -> Count:
