@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llamasweep.cli.report_files import (
+    INDEX_NAME,
     REPORTS_VARIABLE,
     write_index,
     write_pictures,
     write_whole,
 )
+from llamasweep.errors import StoreError
 
 if TYPE_CHECKING:
     from llamasweep.results.records import RunData
@@ -138,6 +140,12 @@ def write_all(
     loaded = _loaded(folders, extras)
     ids = [run.info.run_id for run in loaded]
     target = out or default_target(ids, reports, is_redacted=extras.is_redacted)
+    is_listed = target.resolve().parent == reports_folder(reports).resolve()
+    if is_listed and target.name == INDEX_NAME:
+        raise StoreError(
+            f"{target} is the list of reports, not the place of one",
+            hint="Give another name with --out.",
+        )
     view = page(loaded)
     write_whole(target, render_page(view), option=f"--out or {REPORTS_VARIABLE}")
     drawn = []
@@ -148,7 +156,6 @@ def write_all(
         text = summary_markdown(view, rows_of(loaded))
         if extras.markdown != STDOUT:
             write_whole(Path(extras.markdown), text, option="--markdown")
-    is_listed = target.resolve().parent == reports_folder(reports).resolve()
     index = write_index(target.parent, view.version) if is_listed else None
     return Written(page=target, index=index, pictures=tuple(drawn), markdown=text)
 

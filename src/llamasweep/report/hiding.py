@@ -15,10 +15,13 @@ LEAST_LENGTH = 2
 _GENERIC = """
 root user users admin administrator home localhost ubuntu debian fedora arch runner public shared default models model
 sweeps results reports logs log builds build bin tmp var opt usr mnt data srv media local cache share lib etc src work
-llamasweep llama gguf volumes library workspace none unknown true false
+llamasweep llama gguf volumes library workspace none unknown true false server bench quick engine tokens thread threads
+depth batch quant hidden
 """
 GENERIC = frozenset(_GENERIC.split())
-"""Names of folders and people that tell nothing."""
+"""Names of folders and people that tell nothing, or that would take words of ours out of the text."""
+SURE_LENGTH = 5
+"""A name of at least this length is hidden inside of longer words too."""
 
 _PUBLIC_HOSTS = frozenset(
     {"huggingface.co", "hf.co", "github.com", "ollama.com", "localhost", "127.0.0.1", "[::1]"}
@@ -64,7 +67,8 @@ class Hider:
 
     def __init__(self, words: Iterable[str], folders: Iterable[str]) -> None:
         names = sorted({word for word in words if _tells(word)}, key=lambda w: (-len(w), w))
-        self._names = _any_of(names, r"(?<![A-Za-z0-9]){}(?![A-Za-z0-9])")
+        self._names = _any_of([n for n in names if len(n) >= SURE_LENGTH], "{}")
+        self._short_names = _any_of(names, r"(?<![A-Za-z0-9]){}(?![A-Za-z0-9])")
         places = sorted({f.rstrip("/\\") for f in folders} - {""}, key=lambda f: (-len(f), f))
         self._inside = _any_of(places, r"(?<![\w./\\~-]){}[/\\]+")
         whole = [place for place in places if _tells(place)]
@@ -89,7 +93,9 @@ class Hider:
         text = _LOGIN.sub(HIDDEN, text)
         for pattern in _SERIALS:
             text = pattern.sub(HIDDEN if pattern is not _SERIALS[-1] else f" {HIDDEN}", text)
-        return text if self._names is None else self._names.sub(HIDDEN, text)
+        for names in (self._names, self._short_names):
+            text = text if names is None else names.sub(HIDDEN, text)
+        return text
 
 
 def names_in(texts: Collection[str]) -> set[str]:

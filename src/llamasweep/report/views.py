@@ -76,12 +76,7 @@ def page(runs: Sequence[RunData]) -> Page:
     )
     places = tuple(dict.fromkeys(one.where for one in heads))
     where = places[0] if len(places) == 1 else figures.counted(len(places), "machine")
-    sections = (
-        *rates_section(rows),
-        *axis_sections(rows),
-        *setting_sections(rows),
-        *resource_sections(rows, runs),
-    )
+    sections = _sections(rows, runs)
     failed, n_left_out = trouble.failures(rows)
     impossible = trouble.impossible(rows)
     reasons = why.cards(rows, found)
@@ -125,6 +120,15 @@ def page(runs: Sequence[RunData]) -> Page:
             ),
         ),
         version=shown(runs[0].info.llamasweep_version, 40),
+    )
+
+
+def _sections(rows: Sequence[Row], runs: Sequence[RunData]) -> tuple[ChartSection, ...]:
+    return (
+        *rates_section(rows),
+        *axis_sections(rows),
+        *setting_sections(rows),
+        *resource_sections(rows, runs),
     )
 
 

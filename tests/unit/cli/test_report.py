@@ -100,6 +100,13 @@ def test_no_list_is_written_outside_of_the_folder_of_reports(folder: Path) -> No
     assert not (folder / "index.html").exists()
 
 
+def test_the_name_of_the_list_is_refused_for_a_report() -> None:
+    _store(run_of([measured(1, [10.0])]))
+    with pytest.raises(StoreError, match="is the list of reports"):
+        _report("--out", "reports/index.html")
+    assert not Path("reports/index.html").exists()
+
+
 def test_markdown_goes_to_stdout_and_the_path_to_stderr() -> None:
     _store(run_of([measured(1, [10.0, 10.1])]))
     result = _report("--markdown", "-")

@@ -186,6 +186,13 @@ def test_a_folder_is_no_file_name() -> None:
     assert file_name(r"C:\x\y.gguf") == "y.gguf"
 
 
+def test_a_name_goes_inside_of_words_where_it_is_long_enough() -> None:
+    hide = Hider(["malon", "al", "llama"], [])
+    assert hide("xmalon2.gguf by al, with llama-bench and final") == (
+        "x(hidden)2.gguf by (hidden), with llama-bench and final"
+    )
+
+
 def test_names_are_known_from_homes_and_logins() -> None:
     assert names_in(["/home/ann/x", r"C:\Users\bob\y", "carl@box.example", "@ d512"]) == {
         "ann",
