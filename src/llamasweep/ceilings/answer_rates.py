@@ -62,7 +62,7 @@ def prefill_of(model: PlacedModel, question: Question, *, n_prompt: int) -> Pref
         memory_tps=None if bandwidth is None else found.memory_tps,
         bound=found.bound,
         peak_flop_per_s=None if peak is None else peak.flop_per_s,
-        is_reference=None if peak is None else peak.is_reference,
+        is_reference=None if peak is None else found.is_reference,
         ridge_tokens=found.ridge_tokens,
         reason=_why_not(holder) or found.reason,
     )

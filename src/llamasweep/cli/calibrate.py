@@ -66,13 +66,19 @@ def _measure(facts: Any, *, is_quick: bool, disk_folder: Path | None) -> Calibra
     """Under the sweep's lock: a sweep and a calibration would spoil each other."""
     from llamasweep.errors import StoreError
     from llamasweep.machine.calibrate import calibrate
-    from llamasweep.machine.calibration import store_calibration
+    from llamasweep.machine.calibration import load_calibration, store_calibration
     from llamasweep.run.lock import SweepLock
 
     on_step, end_steps = _progress()
     with SweepLock("calibrate"):
         try:
-            found = calibrate(facts, is_quick=is_quick, disk_folder=disk_folder, on_step=on_step)
+            found = calibrate(
+                facts,
+                is_quick=is_quick,
+                disk_folder=disk_folder,
+                before=load_calibration(facts.fingerprint),
+                on_step=on_step,
+            )
         finally:
             end_steps()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -33,7 +34,9 @@ _ROWS_BYTES = 100_000
 
 
 def tps(value: float) -> str:
-    """Tokens per second with three digits that mean something, in thousands with a comma."""
+    """Tokens per second with three digits that mean something, in thousands with a comma; two below 0.1."""
+    if 0 < value < 0.1:
+        return f"{value:.{1 - math.floor(math.log10(value))}f} t/s"
     if value < 1000:
         return format_tps(value)
     step = 10 ** (len(str(int(value))) - 3)
@@ -277,7 +280,8 @@ def _hint(answer: Answer) -> Iterator[str]:
 def _workload(answer: Answer) -> Iterator[str]:
     work = answer.workload
     yield f"A request of {work.n_prompt} tokens in, {work.n_gen} out, alone"
-    best = "" if work.is_measured else ", at best"
+    by_reference = answer.prefill.is_reference and work.ttft_s is not None
+    best = "" if work.is_measured else ", by that reference" if by_reference else ", at best"
     if work.ttft_s is None and work.decode_s is not None:
         yield f"  {format_seconds(work.decode_s)} from the first token to the last{best}"
     elif work.ttft_s is not None and work.decode_s is None:
@@ -301,9 +305,11 @@ def _streams(answer: Answer) -> Iterator[str]:
         yield from _wrapped(f"{streams.streams} users at once: no figure; {streams.reason}", "  ")
         return
     each = streams.ceiling_tps / streams.streams
+    is_bound = streams.bound == "memory" or not streams.is_reference
+    bound = f"bound by {streams.bound}" if is_bound else "by the reference for compute"
     yield (
-        f"{streams.streams} users at once: at most {tps(streams.ceiling_tps)} together, "
-        f"{tps(each)} each, bound by {streams.bound}"
+        f"{streams.streams} users at once: {'at most' if is_bound else 'about'} "
+        f"{tps(streams.ceiling_tps)} together, {tps(each)} each, {bound}"
     )
     if streams.estimate_tps is not None:
         yield f"  to expect: {tps(streams.estimate_tps)}, memory and compute time added"

@@ -86,8 +86,10 @@ def what_if_lines(found: WhatIf, model: str) -> Iterator[str]:
     yield ""
     yield "one user: most tokens/s that the memory allows; real programs reach 70 to 85 % of it,"
     yield "  mixtures of experts on wide memory often half."
-    yield f"prompt: most tokens/s of a prompt of {found.n_prompt}; ~ is a reference and no bound."
+    yield f"prompt: most tokens/s of a prompt of {found.n_prompt}."
     yield f"answer after: seconds until the first token / until {found.n_gen} are there, at best."
+    if any(row.prefill_is_reference for row in found.rows):
+        yield "~: by a reference that faster units may beat, no bound."
     if any(row.where in ("experts on the host", "layers on the host") for row in found.rows):
         yield "-ngl, -ncmoe: layers on the GPU, layers whose experts stay in RAM; see `llamasweep fit`."
     yield f"{found.streams} users: together, each behind such a prompt: at most (to expect)."
@@ -134,7 +136,13 @@ def _rate(value: float | None) -> str:
 def _seconds(row: WhatIfRow) -> str:
     if row.ttft_s is None or row.e2e_s is None:
         return "-"
-    return f"{row.ttft_s:.2g} / {row.e2e_s:.3g} s"
+    mark = "~" if row.prefill_is_reference else ""
+    return f"{mark}{_short(row.ttft_s, 2)} / {_short(row.e2e_s, 3)} s"
+
+
+def _short(seconds: float, n_digits: int) -> str:
+    """So many digits that mean something, or whole seconds where those are more."""
+    return f"{seconds:.{n_digits}g}" if seconds < 10**n_digits - 0.5 else f"{seconds:,.0f}"
 
 
 def _streams(row: WhatIfRow) -> str:

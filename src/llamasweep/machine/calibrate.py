@@ -14,7 +14,7 @@ from pathlib import Path
 
 from llamasweep.cache import cache_root
 from llamasweep.machine.bandwidth import NO_SCANNER, Bandwidth, buffer_for, measure_once
-from llamasweep.machine.calibration import Calibration
+from llamasweep.machine.calibration import NEIGHBOUR_BELOW, Calibration
 from llamasweep.machine.disk_reads import DiskReads, measure_disk
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.matrix_peak import MatrixPeak, measure_matrix_peak
@@ -22,6 +22,7 @@ from llamasweep.machine.memory_curve import MemoryCurve, measure_curve, thread_c
 from llamasweep.machine.readers import Pages, choose_scanners, page_kinds
 from llamasweep.machine.spec_bandwidth import SpecFigure, gpu_specs, ram_spec
 from llamasweep.machine.words import thread_words
+from llamasweep.units import format_bytes_per_s
 
 OnStep = Callable[[str], None]
 OnReason = Callable[[str], None]
@@ -109,12 +110,14 @@ def calibrate(
     *,
     is_quick: bool = False,
     disk_folder: Path | None = None,
+    before: Calibration | None = None,
     on_step: OnStep = lambda _: None,
     instruments: Instruments | None = None,
 ) -> Calibration:
     """Measure everything; half a minute or more, quickly about five seconds. Stores nothing.
 
-    disk_folder: on the disk to measure, by default the user's cache.
+    disk_folder: on the disk to measure, by default the user's cache. before: what was known of this machine, to
+    compare with.
     """
     use = instruments or Instruments()
     reasons: dict[str, str] = {}
@@ -140,6 +143,7 @@ def calibrate(
     warnings += [] if disk is None else disk.warnings
     warnings += [s.warning for s in (spec, *gpus) if s.warning is not None]
     warnings += _beyond_spec(ram, spec)
+    warnings += _below_before(ram, before)
     return Calibration(
         fingerprint=facts.fingerprint,
         measured_at=(use.now or _now)().isoformat(timespec="seconds"),
@@ -187,6 +191,19 @@ def _beyond_spec(ram: MemoryCurve | None, spec: SpecFigure) -> list[str]:
     return [
         f"{share:.0%} of the specified bandwidth was measured: the specification read here is too low "
         "(channels or speed not told in full), or a cache answered"
+    ]
+
+
+def _below_before(ram: MemoryCurve | None, before: Calibration | None) -> list[str]:
+    if ram is None or before is None or before.ram is None:
+        return []
+    share = ram.best.best_bytes_per_s / before.ram.best.best_bytes_per_s
+    if share >= NEIGHBOUR_BELOW:
+        return []
+    known = format_bytes_per_s(before.ram.best.best_bytes_per_s)
+    return [
+        f"this is {share:.0%} of the {known} of the calibration before ({before.measured_at[:10]}), which it replaces: "
+        "others used the memory, or the machine is slower now; calibrate again when it is quiet"
     ]
 
 

@@ -13,7 +13,7 @@ from llamasweep.ceilings.answer_pencil import pencil_answer
 from llamasweep.ceilings.decode import PencilModel
 from llamasweep.ceilings.question import Question
 from llamasweep.ceilings.rig import rig_of
-from llamasweep.cli.ceiling_lines import answer_lines
+from llamasweep.cli.ceiling_lines import answer_lines, tps
 
 NOTHING = re.compile(r"(?<![\d.,])0(\.0+)? (B|[kMGT]B|[kMGT]i?B|[kMGTP]?FLOP|t/s|ms)|[: ]0% of it")
 """A figure of nought where a measurement or a property of the hardware should stand."""
@@ -99,3 +99,23 @@ def test_a_request_with_one_part_not_known_shows_the_other() -> None:
     assert "until the first token, at best" in screen(changed(found, "workload", decode_s=None))
     assert "from the first token to the last" in screen(changed(found, "workload", ttft_s=None))
     assert "alone\n  not known" in screen(changed(found, "workload", prefill_fraction=None))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.00685, "0.0069 t/s"), (0.099, "0.099 t/s"), (0.1, "0.10 t/s"), (0.0, "0.00 t/s")],
+)
+def test_rates_far_below_one_keep_two_digits(value: float, shown: str) -> None:
+    assert tps(value) == shown
+
+
+def test_what_rests_on_a_reference_is_not_called_a_bound() -> None:
+    found = changed(changed(exact(), "prefill", is_reference=True), "workload", is_measured=False)
+    assert "by that reference" in screen(found)
+    assert "at best" not in screen(found)
+    crowd = changed(
+        found, "concurrency", streams=8, is_reference=True, bound="compute", ceiling_tps=90.0
+    )
+    assert "8 users at once: about 90.0 t/s together" in screen(crowd)
+    assert "by the reference for compute" in screen(crowd)
+    assert "at most 90.0 t/s" in screen(changed(crowd, "concurrency", bound="memory"))

@@ -176,3 +176,16 @@ def test_memory_that_cannot_be_had_is_a_reason(
     assert found is None
     assert told == ["no memory to read could be had: MemoryError"]
     assert settings == []
+
+
+@pytest.mark.parametrize(("best", "n_warnings"), [(31.0, 1), (33.0, 0)])
+def test_a_calibration_far_below_the_one_before_says_so(best: float, n_warnings: int) -> None:
+    now = MemoryCurve(points=(bandwidth(best),))
+
+    found = calibrate(
+        FACTS, before=calibration(), instruments=instruments(ram=lambda *_, **__: now)
+    )
+
+    told = [text for text in found.warnings if "calibration before" in text]
+    assert len(told) == n_warnings
+    assert all("78% of the 40.0 GB/s" in text for text in told)
