@@ -15,7 +15,7 @@ BIN := .venv/bin
 RUNTIME := .venv/.installed
 DEV := .venv/.installed-dev
 
-.PHONY: help setup sweep report demo test test-e2e test-e2e-long engines check fmt bench docs golden clean
+.PHONY: help setup sweep report demo test test-e2e test-e2e-long engines axe check fmt bench docs golden clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ test-e2e: engines ## tests with the real llama.cpp (two builds, some minutes eac
 
 test-e2e-long: engines ## the same, with those that measure for minutes
 	@LLAMASWEEP_E2E=1 LLAMASWEEP_LONG=1 LLAMASWEEP_OLLAMA=$(OLLAMA) $(BIN)/pytest -q -m "needs_llama or needs_network or long"
+
+axe: ## axe-core from npm for the report's accessibility test; pinned, npm checks its hash
+	@npm ci --prefix tests/axe --ignore-scripts --no-audit --no-fund --loglevel=error
 
 check: $(DEV) ## lint, format, types, spelling, layering, sizes
 	@$(BIN)/ruff check

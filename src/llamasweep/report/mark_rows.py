@@ -14,6 +14,9 @@ from llamasweep.report.rows import Row
 _TOLD = re.compile(
     r' aria-label="⟦([\d,]+)⟧([^"]*)" role="graphics-symbol"( aria-roledescription="[^"]*")?'
 )
+_GROUP = re.compile(
+    r'(<g class="mark-[^"]*") role="graphics-\w+" aria-roledescription="[^"]*"( aria-label=)?'
+)
 
 
 def told(rows: Iterable[Row], words: str = "") -> str:
@@ -23,8 +26,12 @@ def told(rows: Iterable[Row], words: str = "") -> str:
 
 
 def with_rows(svg: str) -> str:
-    """The drawing with `data-rows="row-1 row-7"` on each mark that told its rows."""
-    return _TOLD.sub(_attributes, svg)
+    """The drawing with `data-rows="row-1 row-7"` on each mark that told its rows; groups without a name are no symbols."""
+    return _TOLD.sub(_attributes, _GROUP.sub(_only_named, svg))
+
+
+def _only_named(group: re.Match[str]) -> str:
+    return group[0] if group[2] else group[1]
 
 
 def _attributes(told_by: re.Match[str]) -> str:

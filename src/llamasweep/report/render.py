@@ -20,7 +20,7 @@ from markupsafe import Markup
 from llamasweep.report import figures
 from llamasweep.report.charts import row_words
 from llamasweep.report.mark_rows import with_rows
-from llamasweep.report.table import rate_text
+from llamasweep.report.table import CellText, rate_text
 from llamasweep.report.tracks import Track
 from llamasweep.report.views import Page, page
 from llamasweep.results.records import RunData
@@ -57,6 +57,7 @@ def render_template(name: str, scripts: Sequence[str], **shows: Any) -> str:
         counted=figures.counted,
         number=figures.number,
         count=figures.count,
+        sort_key=_sort_key,
         place=lambda position: f"{position * 100:.2f}%",
     )
     environment.tests["track"] = lambda value: isinstance(value, Track)
@@ -85,6 +86,16 @@ def _with_own_ids(svg: str, prefix: str) -> str:
         return f"{before}{prefix}{numbers.setdefault(name, len(numbers) + 1)}"
 
     return _ID.sub(own, svg)
+
+
+def _sort_key(cell: CellText) -> Markup:
+    """What a cell is sorted by, where its text does not tell: empty for absent, numbers to six digits."""
+    value = cell.sort
+    if value is None:
+        return Markup(' data-v=""')
+    if isinstance(value, str) or cell.text == f"{value:g}":
+        return Markup("")
+    return Markup(' data-v="{}"').format(f"{value:.6g}")
 
 
 def _shortened(attribute: re.Match[str]) -> str:

@@ -40,14 +40,11 @@ class RowData:
     filters: tuple[Filter, ...]
 
     def to_json(self) -> str:
-        """For a script element: ASCII, nothing in it can end the element. A column of equal values is written once."""
+        """For a script element: ASCII, nothing in it can end the element. What returns often is written once."""
         plain = {
             "name": self.name,
             "n_rows": self.n_rows,
-            "columns": {
-                name: values if len({_typed(v) for v in values}) > 1 else {"same": values[0]}
-                for name, values in self.columns.items()
-            },
+            "columns": {name: _packed(values) for name, values in self.columns.items()},
             "filters": [
                 {"key": f.key, "title": f.title, "values": f.values, "of_row": f.of_row}
                 for f in self.filters
@@ -145,6 +142,20 @@ def _plain(value: object) -> Any:
             return None
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
     return str(value)
+
+
+def _packed(values: list[Scalar]) -> object:
+    """One value for all rows, or each text once and its place for every row, or the values."""
+    each = {_typed(value): None for value in values}
+    if len(each) == 1:
+        return {"same": values[0]}
+    if len(each) > len(values) // 4 or not any(isinstance(value, str) for value in values):
+        return values
+    places = {typed: place for place, typed in enumerate(each)}
+    return {
+        "each": [value for _, value in each],
+        "of_row": [places[_typed(value)] for value in values],
+    }
 
 
 def _typed(value: Scalar) -> tuple[type, Scalar]:

@@ -29,6 +29,13 @@ def test_words_stay_for_screen_readers_and_silent_marks_are_hidden_from_them() -
     assert with_rows(silent) == '<line data-rows="row-3 row-12" aria-hidden="true"/>'
 
 
+def test_a_group_without_a_name_is_no_symbol_for_screen_readers() -> None:
+    unnamed = '<g class="mark-rect role-mark" role="graphics-symbol" aria-roledescription="rect mark container">'
+    assert with_rows(unnamed) == '<g class="mark-rect role-mark">'
+    axis = '<g class="mark-group role-axis" role="graphics-symbol" aria-roledescription="axis" aria-label="X">'
+    assert with_rows(axis) == axis
+
+
 def test_a_name_that_looks_like_rows_names_none() -> None:
     (row,) = rows_of([run_of([measured(1, [1.0])])])
     label = f'<path aria-label="{told([row], "⟦9⟧ evil")}" role="graphics-symbol"/>'

@@ -28,11 +28,14 @@ def _data(run: RunData) -> RowData:
 
 def _whole(data: RowData) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(data.to_json())
-    columns = {
-        name: column["same"] if isinstance(column, dict) else column
-        for name, column in plain["columns"].items()
-    }
+    columns = {name: _unpacked(column) for name, column in plain["columns"].items()}
     return plain | {"columns": columns}
+
+
+def _unpacked(column: Any) -> Any:
+    if isinstance(column, dict) and "each" in column:
+        return [column["each"][place] for place in column["of_row"]]
+    return column["same"] if isinstance(column, dict) else column
 
 
 def test_figures_are_those_of_the_records() -> None:
@@ -51,6 +54,13 @@ def test_absent_is_null_and_a_column_without_any_value_is_left_out() -> None:
     assert "sample_std_tps" not in data.columns
     assert "vram_peak_device_bytes" not in data.columns
     assert data.columns["error_message"] == [None, "no"]
+
+
+def test_words_that_return_are_written_once_and_read_back() -> None:
+    run = run_of(sweep_parts())
+    plain = json.loads(_data(run).to_json())["columns"]["model_label"]
+    assert plain["each"] == list(dict.fromkeys(a.model_label for a in run.attempts))
+    assert _whole(_data(run))["columns"]["model_label"] == [a.model_label for a in run.attempts]
 
 
 def test_a_column_of_equal_values_is_written_once() -> None:

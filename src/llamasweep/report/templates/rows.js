@@ -4,7 +4,8 @@
 
   function columnValue(name, index) {
     var column = data.columns[name];
-    return Array.isArray(column) ? column[index] : column.same;
+    if (Array.isArray(column)) { return column[index]; }
+    return column.each ? column.each[column.of_row[index]] : column.same;
   }
 
   function matches(index) {
