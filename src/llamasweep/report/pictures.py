@@ -71,7 +71,7 @@ def _source(view: Page) -> str:
 
 
 def _with_words(chart: Chart, source: str) -> Spec:
-    title = _lines(chart.title, TITLE_WIDTH)
+    title = _balanced(chart.title, TITLE_WIDTH)
     below = [
         *_lines(chart.subtitle, TEXT_WIDTH),
         *_lines(chart.caption, TEXT_WIDTH),
@@ -111,6 +111,17 @@ def _with_words(chart: Chart, source: str) -> Spec:
 def _lines(text: str, width: int) -> list[str]:
     """Lines that break at spaces, never between a number and its unit."""
     return textwrap.wrap(text.replace(THIN, "\u00a0"), width, break_on_hyphens=False) or [""]
+
+
+def _balanced(text: str, width: int) -> list[str]:
+    """As few lines as `width` allows, of about the same length."""
+    best = _lines(text, width)
+    for narrower in range(width - 1, width // 2, -1):
+        lines = _lines(text, narrower)
+        if len(lines) > len(best):
+            break
+        best = lines
+    return best
 
 
 def _slug(text: str) -> str:

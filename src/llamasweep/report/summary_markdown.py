@@ -27,6 +27,7 @@ def summary_markdown(view: Page, rows: Sequence[Row]) -> str:
     if view.findings:
         parts.append("\n".join(f"- {_plain(finding.text)}" for finding in view.findings))
     parts += _rates(rows)
+    parts += _reasons(view)
     parts += _failures(view)
     commands = [repeat.command for repeat in view.repeats if repeat.command]
     if commands:
@@ -101,6 +102,25 @@ def _setting(row: Row, axis: str) -> str:
     if value is None:
         return "left to the engine"
     return setting_word(axis, value).removeprefix(f"{axis_word(axis)} ")
+
+
+def _reasons(view: Page) -> list[str]:
+    """Cards of alarms and warnings, each with its first cause and next step."""
+    cards = [card for run in view.why for card in run.cards]
+    lines = []
+    for card in cards[:MAX_REASONS]:
+        line = f"- {card.sign} **{_plain(card.title)}**"
+        if card.causes:
+            cause = card.causes[0]
+            line += f". {_sentence(cause.cause)} Next: {_sentence(cause.next_step)}"
+        lines.append(line)
+    if len(cards) > MAX_REASONS:
+        lines.append(f"- {figures.counted(len(cards) - MAX_REASONS, 'more reason')} in the report")
+    return ["Why slow:\n\n" + "\n".join(lines)] if lines else []
+
+
+def _sentence(text: str) -> str:
+    return _plain(text if text.endswith((".", "?")) else f"{text}.")
 
 
 def _failures(view: Page) -> list[str]:

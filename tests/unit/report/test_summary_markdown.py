@@ -49,6 +49,17 @@ def test_findings_failures_and_the_command_are_in_it() -> None:
     assert "No exact ceiling for 36 pp rows: no peak compute rate is known" in text
 
 
+def test_warnings_stand_with_their_cause_and_next_step() -> None:
+    run = run_of([measured(1, [8.0, 8.1, 8.05]), measured(2, [8.0, 8.1, 8.05], n_depth=512)])
+    view = page([run])
+    text = summary_markdown(view, rows_of([run]))
+    cards = [card for one in view.why for card in one.cards]
+    assert cards
+    assert text.count("\n- ▲ **") + text.count("\n- ⚑ **") == len(cards)
+    assert "Why slow:\n\n- " in text
+    assert " Next: Measure again" in text
+
+
 def test_rows_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ROWS", 5)
     text = _summary(run_of(sweep_parts()))
