@@ -17,7 +17,13 @@ from llamasweep.sweep import schema
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("README.md")]
+    path
+    for path in (
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "tests").rglob("README.md"),
+    )
+    if "node_modules" not in path.parts and "node_modules" not in path.parts
 )
 
 
