@@ -168,6 +168,9 @@ def test_three_numbers_do_without_a_model() -> None:
         (("Qwen3-4B", *CARD, "--type-v", "q8_0", "--flash-attn", "off"), "without flash attention"),
         (("Qwen3-4B", *CARD, "--n-prompt", "2000000000", "--n-ubatch", "1"), "passes"),
         (("Qwen3-4B", *CARD, "--n-ctx", "2147483647", "--streams", "65536"), ""),
+        (("Qwen3-4B", *CARD, "--n-ctx", "256", "--depth", "5000"), "cannot hold 5000 tokens"),
+        (("Qwen3-4B", *CARD, "--n-ctx", "8192", "--depth", "5000", "--streams", "2"), "of 2 users"),
+        (("Qwen3-4B", *CARD, "--n-ctx", "5001", "--depth", "5000"), ""),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(words: tuple[str, ...], message: str) -> None:
@@ -295,3 +298,15 @@ def test_the_verbs_import_nothing_heavy() -> None:
     )
     heavy = {"numpy", "pandas", "pyarrow", "psutil", "pydantic", "rich", "yaml", "ssl", "http"}
     assert not heavy & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("option", ["--ram", "--vram", "--reserve"])
+def test_a_size_without_its_unit_is_refused(option: str) -> None:
+    done = call("fit", "Qwen3-4B", *CARD, option, "8")
+
+    assert done.exit_code == 2
+    assert "'8' has no unit; write it like '8 GiB'" in done.output
+
+
+def test_nothing_may_be_kept_free() -> None:
+    assert call("fit", "Qwen3-4B", *CARD, "--reserve", "0").exit_code == 0

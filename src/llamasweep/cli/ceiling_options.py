@@ -22,13 +22,16 @@ CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq
 
 
 def _size(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
-    """Bytes of "64 GiB" or "8 GB"; a bare "8G" is refused."""
+    """Bytes of "64 GiB" or "8 GB"; a bare "8G" is refused, and so is "8", by which nobody means bytes."""
     from llamasweep.units import parse_bytes
 
     try:
-        return None if value is None else parse_bytes(value)
+        n_bytes = None if value is None else parse_bytes(value)
     except ValueError as problem:
         raise click.BadParameter(str(problem)) from None
+    if value is not None and value.strip().isdecimal() and value.strip() != "0":
+        raise click.BadParameter(f"{value[:40]!r} has no unit; write it like '{value[:6]} GiB'")
+    return n_bytes
 
 
 def finite(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
@@ -194,4 +197,18 @@ def asked_question(options: dict[str, Any]) -> Question:
         said["flash_attn"] = options["flash_attn"] == "on"
     if options.get("workload") is not None:
         said["n_request_prompt"], said["n_request_gen"] = options["workload"]
-    return Question(**said)
+    question = Question(**said)
+    _refuse_depth_beyond_context(question)
+    return question
+
+
+def _refuse_depth_beyond_context(question: Question) -> None:
+    from llamasweep.errors import UsageError
+
+    needed = question.n_streams * (question.n_depth + 1)
+    if question.n_depth and question.n_ctx is not None and question.n_ctx < needed:
+        raise UsageError(
+            f"a context of {question.n_ctx} cells cannot hold {question.n_depth} tokens"
+            + (f" for each of {question.n_streams} users" if question.n_streams > 1 else ""),
+            hint="Raise --n-ctx, or lower --depth; without --n-ctx it is as large as needed.",
+        )
