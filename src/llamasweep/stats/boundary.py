@@ -19,8 +19,8 @@ from llamasweep.stats.spending import spent
 EXACT_ROUNDS = 14
 SEED = 20_260_721
 
-CAP_MEDIANS = 3.0
-"""A difference counts for at most three times the median size, so that one wild round does not blind the test. The cap
+CAP_MEDIANS = 2.0
+"""A difference counts for at most twice the median size, so that one wild round does not blind the test. The cap
 depends on sizes only, so the signs stay random and the test exact."""
 
 

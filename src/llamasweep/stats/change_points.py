@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -37,7 +37,10 @@ LINE_PENALTY_SHARE = 1.1
 """A drift over a whole stretch has no place to choose; a little more than a step, which wins where both explain alike."""
 
 SHORT_STRETCH = 4
-"""A level of at most so many points must have three on its own side, or it is one or two odd builds and no level."""
+"""A level of at most so many points must have three that share its change, or it is one or two odd builds and no level."""
+
+SHARED = 0.6
+"""A point shares a change if it is at least this part of it away from the neighbouring level."""
 
 LINE_PENALTY = 10.0
 """2 ln likelihood that a drift over the whole series must gain: by chance 1 clean series in 600 does."""
@@ -85,22 +88,34 @@ def change_points(values_tps: Sequence[Rate]) -> list[ChangePoint]:
     if len(logs) < 2 * LEAST_POINTS:
         return []
     is_spike = far_points(logs, spike_threshold(len(logs)))
-    kept = np.flatnonzero(~far_points(logs, aside_threshold(len(logs))))
-    found = [*_level_changes(logs[kept], places[kept]), *_spike_values(logs, places, is_spike)]
+    is_aside = far_points(logs, aside_threshold(len(logs)))
+    kept = np.flatnonzero(~is_aside)
+    levels = [
+        _begun_earlier(change, logs, places, is_aside & ~is_spike)
+        for change in _level_changes(logs[kept], places[kept])
+    ]
+    found = [*levels, *_spike_values(logs, places, is_spike)]
     return sorted((_with_before(c, places) for c in found), key=lambda c: (c.index, c.kind))
+
+
+def _begun_earlier(
+    change: ChangePoint, logs: Floats, places: Ints, is_only_aside: Bools
+) -> ChangePoint:
+    """A step whose first points were set aside as far ones, but are on the new level's side, begins with them."""
+    if change.kind != "step":
+        return change
+    at = int(np.searchsorted(places, change.index))
+    new = float(np.median(logs[at : at + NEIGHBOURS]))
+    middle = new - math.log(change.ratio) / 2
+    first = at
+    while first > 0 and is_only_aside[first - 1] and (logs[first - 1] > middle) == (new > middle):
+        first -= 1
+    return replace(change, index=int(places[first]))
 
 
 def _with_before(change: ChangePoint, places: Ints) -> ChangePoint:
     earlier = places[places < change.index]
-    return ChangePoint(
-        index=change.index,
-        kind=change.kind,
-        ratio=change.ratio,
-        low=change.low,
-        high=change.high,
-        before_index=int(earlier[-1]) if len(earlier) else None,
-        last_index=change.last_index,
-    )
+    return replace(change, before_index=int(earlier[-1]) if len(earlier) else None)
 
 
 def _level_changes(logs: Floats, places: Ints) -> list[ChangePoint]:
@@ -134,7 +149,9 @@ def _without_odd_builds(logs: Floats, steps: tuple[int, ...]) -> tuple[int, ...]
         if end - start > SHORT_STRETCH or min(off) < 0 < max(off):
             continue
         nearest = min(off, key=abs)
-        is_beyond = (logs[start:end] - means[number]) * np.sign(nearest) > -abs(nearest) / 2
+        is_beyond = (logs[start:end] - means[number]) * np.sign(nearest) > (SHARED - 1) * abs(
+            nearest
+        )
         if int(np.count_nonzero(is_beyond)) < LEAST_POINTS:
             gone |= {start, end}
     return tuple(step for step in steps if step not in gone)

@@ -15,7 +15,7 @@ import numpy as np
 
 from llamasweep.stats import walsh
 from llamasweep.stats.arrays import Floats, Ints
-from llamasweep.stats.boundary import Boundary
+from llamasweep.stats.boundary import Boundary, capped
 from llamasweep.stats.compare import TOLERANCE, as_ratios, check_alpha, floor_log
 from llamasweep.stats.rounds import Rate, paired_logs
 from llamasweep.stats.sign_flip import two_sided
@@ -56,8 +56,8 @@ class Decision:
     """Where a cell stands after the rounds so far.
 
     state: "continue" until it is clear. comparison: over the rounds up to the decision, with the interval adjusted for
-    having looked after each round; its p_value is that of these rounds alone and its verdict "undecided" while the
-    state is "continue". n_rounds_measured: all rounds handed in, dropped ones and those after the decision included.
+    having looked after each round; its p_value is that of these rounds alone, wild ones capped; its verdict is
+    "undecided" while the state is "continue". n_rounds_measured: all rounds handed in, dropped and later ones included.
     """
 
     state: State
@@ -97,7 +97,7 @@ def decide(a_tps: Sequence[Rate], b_tps: Sequence[Rate], rule: StoppingRule) -> 
             ratio=math.exp(walsh.shift(used)) if len(used) else None,
             low=low,
             high=high,
-            p_value=two_sided(used) if len(used) else None,
+            p_value=two_sided(capped(used)) if len(used) else None,
             n_rounds=n_used,
             n_dropped=len(a_tps) - n_usable,
             floor_fraction=rule.floor_fraction,

@@ -69,14 +69,19 @@ def far_points(values: Floats, n_sigmas: float) -> Bools:
 def distances(values: Floats) -> Floats:
     """How far each point lies off the nearer of the levels before and after it; 0 where it lies between them.
 
-    A level is the median of the three nearest points of that side. The first and the last point have one side.
+    A level is the median of the three nearest points of that side. The first and the last point have one side. Raises ValueError
+    of three points or fewer.
     """
-    return np.array([_distance(values, i) for i in range(len(values))])
-
-
-def _distance(values: Floats, i: int) -> float:
-    before, after = values[max(0, i - NEIGHBOURS) : i], values[i + 1 : i + 1 + NEIGHBOURS]
-    off = [float(values[i] - np.median(side)) for side in (before, after) if len(side)]
-    if min(off) < 0 < max(off):
-        return 0.0
-    return min(map(abs, off))
+    n = len(values)
+    if n <= NEIGHBOURS:
+        raise ValueError(f"{n} points have no levels around them")
+    before, after = np.empty(n), np.empty(n)
+    windows = np.median(np.lib.stride_tricks.sliding_window_view(values, NEIGHBOURS), axis=1)
+    before[NEIGHBOURS:], after[: n - NEIGHBOURS] = windows[:-1], windows[1:]
+    for i in range(1, NEIGHBOURS):
+        before[i] = np.median(values[:i])
+        after[n - 1 - i] = np.median(values[n - i :])
+    before[0], after[n - 1] = after[0], before[n - 1]
+    off_before, off_after = values - before, values - after
+    nearer = np.minimum(np.abs(off_before), np.abs(off_after))
+    return np.asarray(np.where(off_before * off_after < 0, 0.0, nearer))

@@ -23,7 +23,8 @@ def test_a_paired_comparison_by_hand() -> None:
     found = compare_paired([10, 10, 20, 20, 30, 30], [9, 8, 18, 16, 27, 24])
     assert found.verdict == "slower"
     assert found.ratio == pytest.approx(math.sqrt(0.72))
-    assert (found.low, found.high) == (pytest.approx(0.8), pytest.approx(0.9))
+    assert found.low == pytest.approx(0.8)
+    assert found.high == pytest.approx(0.9)
     assert found.p_value == 2 / 64
     assert (found.n_rounds, found.n_dropped, found.evidence) == (6, 0, "paired")
 
@@ -61,7 +62,8 @@ def test_no_significance_is_not_the_same() -> None:
 def test_three_rounds_are_undecided_and_have_no_interval() -> None:
     found = compare_paired([100, 100, 100], [50, 50, 50])
     assert found.verdict == "undecided"
-    assert (found.ratio, found.low, found.high) == (pytest.approx(0.5), None, None)
+    assert found.ratio == pytest.approx(0.5)
+    assert (found.low, found.high) == (None, None)
     assert found.p_value == 0.25
     assert found.notes == ("too few values for an interval of 95%",)
 
