@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.integration.axe import serious_findings
 from tests.integration.browser import NAMES, Tab, browser, program
 from tests.unit.report.factory import hostile_run, run_of, sweep_parts
 from tests.unit.report.readings_made import run_over_time
@@ -56,6 +57,15 @@ def test_the_page_is_quiet_asks_for_nothing_and_fits(
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     if kept := os.environ.get(PICTURES):
         (Path(kept) / f"{name}-{width}-{theme}.png").write_bytes(tab.picture())
+
+
+@pytest.mark.parametrize("name", ["index", "over-time"])
+def test_nothing_serious_is_wrong_for_people_who_cannot_see_it(
+    tab: Tab, folder: Path, name: str
+) -> None:
+    for theme in ("light", "dark"):
+        tab.open(folder / f"{name}.html", theme=theme)
+        assert serious_findings(tab) == []
 
 
 def test_every_link_of_the_list_opens_its_report(tab: Tab, folder: Path) -> None:

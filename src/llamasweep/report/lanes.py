@@ -22,16 +22,19 @@ RATE_SPAN_NS = 500_000_000
 LEVEL_WITHIN = 0.01
 """Readings within this share of their highest count as level."""
 
-_OWN_NAMES = {"process": "engine", "system": "whole machine"}
+ENGINE, MACHINE = "engine", "whole machine"
+_OWN_NAMES = {"process": ENGINE, "system": MACHINE}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """One sensor. low, high: of all its readings or rates; n_values: how many there were before `pieces` were thinned."""
+    """One sensor. low, high: of all its readings or rates; high_text: with its unit. n_values: how many there were before
+    `pieces` were thinned."""
 
     name: str
     low: float
     high: float
+    high_text: str
     n_values: int
     pieces: tuple[Series, ...]
 
@@ -165,6 +168,7 @@ def _line(key: SensorKey, series: Series, kind: _Kind) -> Line | None:
         name=_OWN_NAMES.get(device, device),
         low=min(whole.values),
         high=max(whole.values),
+        high_text=kind.show(max(whole.values)),
         n_values=len(whole.values),
         pieces=pieces_of(whole),
     )

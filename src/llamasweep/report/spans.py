@@ -11,13 +11,13 @@ from datetime import datetime
 
 from llamasweep.report import figures
 from llamasweep.report.names import shown
-from llamasweep.results.records import Attempt, Sample
+from llamasweep.results.records import FAILED_STATUSES, Attempt, Sample
 from llamasweep.results.timeline import Series, Timeline
 
 MAX_SPANS = 200
 """Of one kind: a gap shorter than this part of the process is narrower than it can be drawn."""
 IS_THROTTLED_FROM = 0.5
-KINDS = ("throttled", "load", "prepare", "pp", "tg", "pg")
+KINDS = ("failed", "throttled", "load", "prepare", "pp", "tg", "pg")
 WORDS = {"prepare": "warm-up"}
 
 
@@ -34,7 +34,7 @@ class Span:
 def phase_spans(
     attempts: Sequence[Attempt], samples: Mapping[str, Sequence[Sample]], start_ns: int
 ) -> list[Span]:
-    """Load, warm-up with depth, and the repetitions of each test; nothing where the engine told no times."""
+    """Load, warm-up with depth, the repetitions of each test, and failed cells; nothing where the engine told no times."""
     loads = [attempt.load_s for attempt in attempts if attempt.load_s is not None]
     spans = [Span(kind="load", start_s=0.0, end_s=max(loads), words="load")] if loads else []
     for attempt in attempts:
@@ -43,6 +43,7 @@ def phase_spans(
             for sample in samples.get(attempt.attempt_id, ())
             if sample.started_at is not None
         ]
+        spans += _failed(attempt, start_ns)
         if not timed:
             continue
         first_ns = min(start for start, _ in timed)
@@ -117,6 +118,16 @@ def drawable(spans: Iterable[Span], length_s: float) -> tuple[Span, ...]:
 def unix_ns(moment: datetime) -> int:
     """A time with its zone as Unix nanoseconds."""
     return round(moment.timestamp() * 1e6) * 1000
+
+
+def _failed(attempt: Attempt, start_ns: int) -> list[Span]:
+    """A failed cell from its start to its end."""
+    start, end = attempt.started_at, attempt.finished_at
+    if attempt.status not in FAILED_STATUSES or start is None or end is None:
+        return []
+    words = f"{_test_words(attempt)}: {attempt.status.replace('_', ' ')}"
+    start_s, end_s = ((unix_ns(moment) - start_ns) / 1e9 for moment in (start, end))
+    return [Span(kind="failed", start_s=start_s, end_s=end_s, words=words)]
 
 
 def _test_words(attempt: Attempt) -> str:

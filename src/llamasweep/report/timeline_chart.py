@@ -18,7 +18,7 @@ ROW, LANE, TITLE, GAP = 16, 46, 22, 8
 GUTTER, AXIS = 88, 44
 """Px right of the plot, for the ends of the scales, and below it, for the seconds."""
 DASH_WORDS = ("solid", "dashed", "dotted", "dash-dotted")
-COLORS = {"throttled": "bad", "pp": "pp", "tg": "tg", "pg": "ink"}
+COLORS = {"failed": "bad", "throttled": "bad", "pp": "pp", "tg": "tg", "pg": "ink"}
 SHADED = ("load", "pp", "tg", "pg")
 FONT_SIZE = 13
 

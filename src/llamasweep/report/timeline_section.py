@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from llamasweep.report import figures
 from llamasweep.report.chart_section import Chart, ChartSection
-from llamasweep.report.lanes import N_BUCKETS
+from llamasweep.report.lanes import MACHINE, N_BUCKETS, Lane
 from llamasweep.report.timeline_chart import SHADED, timeline_chart
 from llamasweep.report.timelines import ProcessLine, ProcessLines, process_lines
 from llamasweep.results.records import RunData
 
-_TOLD = {"power": "{} of power", "temperature": "{}", "vram": "{} of VRAM", "ram": "{} of RAM"}
-_TOLD |= {"cpu": "{}"}
+_TOLD = {
+    "power": "{} of power",
+    "cpu": "{}",
+    "temperature": "{}",
+    "vram": "{} of VRAM",
+    "ram": "{} of RAM",
+}
 
 
 def timeline_sections(runs: Sequence[RunData]) -> tuple[ChartSection, ...]:
@@ -64,13 +69,22 @@ def title(line: ProcessLine) -> str:
         return f"{line.subject}: {figures.counted(line.n_failed, 'cell')} of {line.n_cells} failed"
     if line.throttled:
         return f"{line.subject}: throttled in {figures.percent(line.throttled)} of the readings"
-    by_key = {lane.key: lane for lane in line.lanes.lanes}
-    told = [words.format(by_key[key].high_text) for key, words in _TOLD.items() if key in by_key][
-        :2
-    ]
+    told = [words for lane in line.lanes.lanes if (words := _peak_words(lane))][:2]
     if told:
         return f"{line.subject} takes up to {' and '.join(told)}"
-    return f"{line.subject}: {line.lanes.lanes[0].title} up to {line.lanes.lanes[0].high_text}"
+    first = line.lanes.lanes[0]
+    whose = f" of the {MACHINE}" if first.lines[0].name == MACHINE else ""
+    return f"{line.subject}: {first.title}{whose} up to {first.high_text}"
+
+
+def _peak_words(lane: Lane) -> str:
+    """The highest of what belongs to the engine or to a device; '' where a lane has only the whole machine."""
+    own = [one for one in lane.lines if one.name != MACHINE]
+    if lane.key not in _TOLD or not own:
+        return ""
+    highest = max(own, key=lambda one: one.high)
+    words = _TOLD[lane.key].format(highest.high_text)
+    return words if len(own) == 1 else f"{words} ({highest.name})"
 
 
 def _caption(line: ProcessLine) -> str:

@@ -15,6 +15,7 @@ from tests.unit.report.readings_made import (
     PAUSE_S,
     PP_S,
     START_NS,
+    at,
     group,
     process_readings,
     run_over_time,
@@ -245,3 +246,34 @@ def test_a_process_in_which_nothing_moved_is_told() -> None:
 
 def test_a_kind_of_test_that_is_not_known_is_passed_over() -> None:
     assert drawable([Span(kind="else", start_s=0.0, end_s=1.0, words="x")], 2.0) == ()
+
+
+def test_a_failed_cell_stands_where_it_was_tried() -> None:
+    run = run_over_time()
+    times = {"started_at": at(17.0), "finished_at": at(18.5), "log_path": "logs/00000-g0.jsonl"}
+    failed = lost(9, status="out_of_memory", error_message="x", n_depth=4096, **times)[0]
+    (line,) = process_lines([replace(run, attempts=(*run.attempts, failed))]).drawn
+    (span,) = [span for span in line.spans if span.kind == "failed"]
+    assert span.start_s == pytest.approx(17.0)
+    assert span.end_s == pytest.approx(18.5)
+    assert span.words == "tg32 at depth 4096: out of memory"
+    lost_time = replace(failed, finished_at=None)
+    (line,) = process_lines([replace(run, attempts=(*run.attempts, lost_time))]).drawn
+    assert [span for span in line.spans if span.kind == "failed"] == []
+
+
+def test_a_title_never_lays_the_whole_machines_peak_at_the_engines_door() -> None:
+    run = run_over_time()
+    busy = [
+        replace(reading, value=reading.value * 50) if reading.device == "system" else reading
+        for reading in run.readings
+    ]
+    (section,) = timeline_sections([replace(run, readings=tuple(busy))])
+    assert section.charts[0].title == (
+        "tiny-llama Q4_0 takes up to 65.0\u202fW of power and 4.0\u202fcores"
+    )
+    only_machine = [reading for reading in busy if reading.device == "system"]
+    (section,) = timeline_sections([replace(run, readings=tuple(only_machine))])
+    assert section.charts[0].title.startswith(
+        "tiny-llama Q4_0: CPU in use of the whole machine up to "
+    )
