@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.ceilings.reference import reference_models
@@ -20,6 +21,7 @@ from llamasweep.ceilings.placement import Machine, PlacementSettings, place
 from llamasweep.ceilings.prefill import prefill_ceiling
 from llamasweep.ceilings.traffic import batch_traffic, expected_experts
 from llamasweep.ceilings.workload import workload
+from llamasweep.errors import ModelFileError
 from llamasweep.gguf.facts import ModelFacts, TensorInfo, facts_from
 from llamasweep.gguf.ggml_types import tensor_bytes
 
@@ -296,4 +298,8 @@ def test_whatever_a_file_says_there_is_a_ceiling_or_a_reason(
         assert not_modelled(facts) is None
         context = ContextSettings(n_ctx=512)
         assert context_memory(facts, context).stored_bytes >= 0
-        assert compute_bytes_upper(facts, context) >= 0
+        if facts.n_embd is None or facts.n_vocab is None:
+            with pytest.raises(ModelFileError, match=r"embedding_length|vocabulary"):
+                compute_bytes_upper(facts, context)
+        else:
+            assert compute_bytes_upper(facts, context) >= 0

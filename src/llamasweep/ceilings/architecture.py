@@ -8,6 +8,7 @@ of src/models/*.cpp, llama_model::create_memory, src/llama-hparams.cpp.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.metadata import Keys, once_per_model
 from llamasweep.errors import ModelFileError, NotModelledError
@@ -20,8 +21,7 @@ STATE_BYTES_PER_ELEMENT = 4
 """Recurrent state is f32 whatever the cache types are."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Which layers of an architecture look back on a window only.
 
     period: every period-th layer is a full one, unless the file has an array; None = only the array
@@ -136,8 +136,7 @@ class Layer:
     is_run: bool
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Architecture:
+class Architecture(NamedTuple):
     """The layers of a model, and what they share.
 
     is_mla: latent attention, the K row serves as V and no V is stored. index_size: elements of the

@@ -6,7 +6,7 @@ are calculated for every stream, so that compute takes over as streams are added
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth, Peak
 from llamasweep.ceilings.decode import Bound
@@ -30,8 +30,7 @@ ADDITIVE = Assumption(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StreamRates:
+class StreamRates(NamedTuple):
     """All streams together. compute_tps: None where no compute line is known; estimate_tps then too."""
 
     n_streams: int
@@ -42,8 +41,7 @@ class StreamRates:
     bound: Bound
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConcurrencyCeiling:
+class ConcurrencyCeiling(NamedTuple):
     """What n_streams reach together.
 
     weight_bytes, expected_weight_bytes: per step, with the fewest experts and with uniform routing.

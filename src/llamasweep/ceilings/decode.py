@@ -6,7 +6,7 @@ One device holds everything here; several are in `placement`, several streams in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth, Peak, ridge_flop_per_byte
 from llamasweep.ceilings.flop import ATTENTION_COUNTED, decode_flop
@@ -23,8 +23,7 @@ from llamasweep.gguf.facts import ModelFacts
 Bound = Literal["memory", "compute"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DecodeCeiling:
+class DecodeCeiling(NamedTuple):
     """What generation can reach.
 
     weight_bytes, context_bytes: moved per token at the mean depth of the run; bytes_per_token: both.

@@ -7,6 +7,7 @@ Knows which layer keeps what from `architecture`; knows no device and no bandwid
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.architecture import (
     STATE_BYTES_PER_ELEMENT,
@@ -87,8 +88,7 @@ class LayerCache:
         return self.cells * (self.k_bytes + self.v_bytes + self.index_bytes) + self.state_bytes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ContextMemory:
+class ContextMemory(NamedTuple):
     """What a context takes.
 
     bytes_per_token_full, bytes_per_token_swa: that one more token takes in all layers without and

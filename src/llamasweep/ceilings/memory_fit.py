@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from llamasweep.ceilings.architecture import (
     STATE_BYTES_PER_ELEMENT,
@@ -64,8 +65,7 @@ class DeviceNeed:
     fits: bool | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryFit:
+class MemoryFit(NamedTuple):
     """All devices, the host first.
 
     fits: None where a device's memory is not known. resident_bytes, mapped_bytes: of the host's
@@ -173,7 +173,9 @@ def _widest_row(facts: ModelFacts) -> int:
     """Elements that one token holds at the graph's widest point, and the logits."""
     architecture = read_architecture(facts)
     n_embd, n_vocab = facts.n_embd, facts.n_vocab
-    if n_embd is None or n_vocab is None:
+    if n_embd is None:
+        raise ModelFileError(f"the key '{facts.arch}.embedding_length' is missing")
+    if n_vocab is None:
         raise ModelFileError(
             "neither a token list nor an embedding tells the size of the vocabulary"
         )
@@ -235,8 +237,7 @@ def largest_n_ctx(
     return low * N_CTX_STEP
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DiskTier:
+class DiskTier(NamedTuple):
     """How fast weights are read where memory does not hold them.
 
     sequential: large reads in order, what a good case gets. random: small reads here and there, what
@@ -248,8 +249,7 @@ class DiskTier:
     random: Bandwidth
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DiskDecode:
+class DiskDecode(NamedTuple):
     """Generation while part of the weights comes from disk: a range, not a figure.
 
     least_cold_bytes: per token, where what stays in memory is as useful as its share. most_cold_bytes:

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from llamasweep.ceilings.architecture import Architecture, read_architecture
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth
@@ -223,8 +224,7 @@ def _graph_splits(
     return stretches + 2 * n_apart + 2 * is_torn
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlacedDecode:
+class PlacedDecode(NamedTuple):
     """Generation over several devices. device_s: seconds per token on each, the host first."""
 
     device_s: tuple[float, ...]
@@ -233,8 +233,7 @@ class PlacedDecode:
     assumptions: tuple[Assumption, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Machine:
+class Machine(NamedTuple):
     """Devices by what they read per second, the host first.
 
     handover_s: seconds that passing from one device to the next takes, 0 for a bound.

@@ -7,7 +7,7 @@ by memory; attention grows with the square of the prompt.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.architecture import Architecture, read_architecture
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth, Peak, ridge_flop_per_byte
@@ -34,8 +34,7 @@ MAX_PASSES = 100_000
 NO_PEAK = "no peak compute rate is known for this device"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PrefillCeiling:
+class PrefillCeiling(NamedTuple):
     """What a prompt can reach.
 
     n_passes: physical batches. bytes_per_token: least traffic / prompt. ceiling_tps, bound, ridge_…:
@@ -63,8 +62,7 @@ class PrefillCeiling:
     assumptions: tuple[Assumption, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Pass:
+class _Pass(NamedTuple):
     """One physical batch: tokens before it, its own, and how many need logits."""
 
     n_before: int
@@ -155,8 +153,7 @@ def _passes(n_prompt: int, n_batch: int, n_ubatch: int, n_depth: int) -> Iterato
             )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Rates:
+class _Rates(NamedTuple):
     least_s: float
     expected_s: float
     bound: Bound

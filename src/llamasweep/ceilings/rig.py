@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth, Peak
 from llamasweep.ceilings.devices import Device, find_device, find_devices
-from llamasweep.ceilings.memory_words import parse_memory
 from llamasweep.errors import UsageError
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.gguf.ggml_types import type_by_name
@@ -193,6 +192,10 @@ def _device_or_memory(text: str) -> Device | Processor | None:
 
 
 def _of_memory(text: str) -> Processor:
+    from llamasweep.ceilings.memory_words import (  # noqa: PLC0415  (its patterns take time, and few ask in words)
+        parse_memory,
+    )
+
     try:
         words = parse_memory(text)
     except ValueError as problem:

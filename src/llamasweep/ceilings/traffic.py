@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from llamasweep.ceilings.architecture import Architecture, read_architecture
 from llamasweep.ceilings.assumptions import Assumption
@@ -32,8 +31,7 @@ _HEADS = ("output.weight", "cls.")
 _NO_MATRICES = ("norm", "conv1d", "shortconv.conv", "ssm_a", "ssm_d", "rope_")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TensorUse:
+class TensorUse(NamedTuple):
     """One tensor and what a decoded token reads of it.
 
     layer: of the block, None outside blocks. is_loaded: False for drafting blocks, which llama.cpp
@@ -88,8 +86,7 @@ class TensorUse:
         return whole
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RoutedWeights:
+class RoutedWeights(NamedTuple):
     """Expert tensors of layers that choose alike. n_bytes: of all their experts together."""
 
     n_bytes: int
@@ -97,8 +94,7 @@ class RoutedWeights:
     n_expert_used: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WeightTraffic:
+class WeightTraffic(NamedTuple):
     """What a model's weights cost per token.
 
     uses: every tensor. loaded_bytes: of those that are loaded. active_bytes, active_params: read by
@@ -125,8 +121,7 @@ class WeightTraffic:
     assumptions: tuple[Assumption, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BatchTraffic:
+class BatchTraffic(NamedTuple):
     """Weights that one pass over a batch reads.
 
     least_bytes: all tokens choose the same experts, a bound. expected_bytes: each chooses uniformly

@@ -5,7 +5,7 @@ From any pair of rates, ceilings or measured ones; knows no model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.ceilings.assumptions import Assumption
 
@@ -18,8 +18,7 @@ STEADY = Assumption(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Workload:
+class Workload(NamedTuple):
     """One request, alone.
 
     ttft_s: until the first token, which the prompt's last pass yields. decode_s: from the first to

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.errors import ModelFileError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GgmlType:
+class GgmlType(NamedTuple):
     """One tensor type.
 
     type_id: as written in a GGUF file. block_elements: elements that share one block; the row
@@ -35,8 +34,7 @@ class GgmlType:
         return self.block_bytes * 8 / self.block_elements
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileType:
+class FileType(NamedTuple):
     """One value of `general.file_type`.
 
     llama_bench_name: "Q4_K - Medium". short_name: as people write it, "Q4_K_M". ggml_type: what

@@ -12,9 +12,8 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from llamasweep.cache import cache_root
 from llamasweep.errors import ModelFileError, quoted
@@ -32,8 +31,7 @@ _SETTLED_AFTER_S = 2.0
 """A file changed within this time may change again without its time stamp telling."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Shard:
+class Shard(NamedTuple):
     """One file of a model and the layout of its head."""
 
     path: Path

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from llamasweep.errors import ModelFileError, quoted
 from llamasweep.gguf.ggml_types import tensor_bytes, type_by_id
@@ -58,8 +57,7 @@ _OTHER_FORMATS: tuple[tuple[bytes, str], ...] = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TensorPlace:
+class TensorPlace(NamedTuple):
     """A tensor and where it lies. ne: contiguous dimension first. start: byte in the file."""
 
     name: str
@@ -69,8 +67,7 @@ class TensorPlace:
     start: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """What the head of one file says.
 
     metadata: scalars, strings up to 64 KiB, and arrays of numbers up to 4,096 long (as tuples).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.errors import ModelFileError
 
@@ -11,8 +11,7 @@ MAX_URL_LENGTH = 4_096
 _SCHEMES = ("http", "https")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """Where a file is. public: without query and fragment, which may hold a key to it."""
 
     url: str
