@@ -1,0 +1,218 @@
+"""Two sides of many cells: matching, verdicts, reasons, and what else differs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from llamasweep.results.records import Attempt, TelemetryFigures
+from llamasweep.stats import compare_sides
+from llamasweep.stats.cells import CellComparison
+from llamasweep.stats.differences import Difference, differences
+
+A_TPS = [100.0, 101.0, 99.5, 100.4, 100.9, 99.2, 100.1, 100.3]
+B_NOISE = [1.001, 0.999, 1.0005, 0.9985, 1.0015, 0.9995, 1.0, 1.0008]
+
+
+def attempt(round_index: int, tps: float | None, **changes: Any) -> Attempt:
+    plain: dict[str, Any] = {
+        "run_id": "run",
+        "attempt_id": "a",
+        "cell_id": "cell",
+        "group_id": "g",
+        "round_index": round_index,
+        "attempt_index": 0,
+        "sweep_name": "made",
+        "engine": "llama-bench",
+        "status": "failed" if tps is None else "ok",
+        "error_message": "it crashed" if tps is None else None,
+        "model_label": "m",
+        "model_hash": "h",
+        "test_kind": "tg",
+        "test_label": "tg128",
+        "n_prompt": 0,
+        "n_gen": 128,
+        "n_depth": 0,
+        "median_tps": tps,
+    }
+    return Attempt(**{**plain, **changes})
+
+
+def side_a(**changes: Any) -> list[Attempt]:
+    return [attempt(i, v, **changes) for i, v in enumerate(A_TPS)]
+
+
+def side_b(factor: float = 1.0, **changes: Any) -> list[Attempt]:
+    rates = [v * factor * n for v, n in zip(A_TPS, B_NOISE, strict=True)]
+    return [attempt(i, v, **changes) for i, v in enumerate(rates)]
+
+
+def only(a: list[Attempt], b: list[Attempt], **options: Any) -> CellComparison:
+    (cell,) = compare_sides(a, b, **options).cells
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"), [(0.9, "slower"), (1.1, "faster"), (1.0, "same"), (1.01, "same")]
+)
+def test_builds_of_one_run_are_paired_by_round(factor: float, verdict: str) -> None:
+    found = only(side_a(), list(reversed(side_b(factor))))
+    assert found.verdict == verdict
+    assert found.comparison is not None
+    assert (found.comparison.evidence, found.comparison.n_rounds) == ("paired", 8)
+
+
+def test_runs_of_different_days_are_unpaired() -> None:
+    found = only(side_a(), side_b(0.9, run_id="later"))
+    assert found.verdict == "slower"
+    assert found.comparison is not None
+    assert found.comparison.evidence == "unpaired"
+
+
+def test_a_measurement_that_stopped_when_clear_is_judged_at_its_stop() -> None:
+    found = only(side_a(), side_b(0.9), max_rounds=20)
+    assert found.comparison is not None
+    assert (found.verdict, found.comparison.n_rounds) == ("slower", 7)
+
+
+def test_a_round_that_failed_on_one_side_is_dropped_and_told() -> None:
+    b = side_b(0.9)
+    b[3] = attempt(3, None)
+    found = only(side_a(), b)
+    assert found.comparison is not None
+    assert (found.comparison.n_rounds, found.comparison.n_dropped) == (7, 1)
+    assert found.comparison.notes == ("1 round dropped: b is missing",)
+
+
+def test_a_retry_takes_the_place_of_its_first_try() -> None:
+    b = side_b(0.9)
+    failed = attempt(3, None)
+    found = only(side_a(), [failed, *(replace(row, attempt_index=1) for row in b)])
+    assert found.comparison is not None
+    assert found.comparison.n_dropped == 0
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict", "why"),
+    [
+        (side_a(), [attempt(0, None)], "newly_failing", "it crashed"),
+        ([attempt(0, None)], side_b(), "fixed", "it crashed"),
+        ([attempt(0, None)], [attempt(0, None)], "failing_on_both", "it crashed"),
+        (side_a(), [], "only_in_a", None),
+        ([], side_b(), "only_in_b", None),
+        (
+            side_a(),
+            [attempt(0, None, status="unsupported", error_message="no option --cache-reuse")],
+            "only_in_a",
+            "no option --cache-reuse",
+        ),
+    ],
+)
+def test_cells_without_two_rates_say_so(
+    a: list[Attempt], b: list[Attempt], verdict: str, why: str | None
+) -> None:
+    found = only(a, b)
+    assert (found.verdict, found.why, found.comparison) == (verdict, why, None)
+
+
+def test_a_cell_that_neither_side_tried_is_left_out() -> None:
+    skipped = [attempt(0, None, status="skipped")]
+    assert compare_sides(skipped, skipped).cells == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model_hash": "other"}, "other_model_content"),
+        (
+            {"requested": {"n_threads": 8}, "applied": {"n_threads": 4}},
+            "other_applied_settings",
+        ),
+        ({"machine_fingerprint": "other"}, "other_machine"),
+        ({"flags": ("throttled",)}, "throttled"),
+        ({"flags": ("noisy", "contaminated")}, "contaminated"),
+        ({"ceiling_fraction": 1.3}, "above_its_ceiling"),
+        ({"ceiling_bandwidth_bytes_per_s": 8e10}, "calibration_moved"),
+    ],
+)
+def test_what_must_not_be_compared_is_not(changes: dict[str, Any], reason: str) -> None:
+    known: dict[str, Any] = {
+        "requested": {"n_threads": 8},
+        "applied": {"n_threads": 8},
+        "machine_fingerprint": "m",
+        "ceiling_fraction": 0.8,
+        "ceiling_bandwidth_bytes_per_s": 6e10,
+        "ceiling_bandwidth_source": "measured here",
+    }
+    found = only(side_a(**known), side_b(0.8, **{**known, **changes}))
+    assert (found.verdict, found.reasons, found.comparison) == ("not_comparable", (reason,), None)
+
+
+def test_what_one_side_does_not_know_is_no_reason() -> None:
+    found = only(side_a(machine_fingerprint="m", applied={"n_threads": 8}), side_b())
+    assert (found.verdict, found.reasons) == ("same", ())
+
+
+def test_a_reference_peak_is_no_bound() -> None:
+    fast: dict[str, Any] = {"ceiling_fraction": 1.3, "ceiling_is_reference": True}
+    assert only(side_a(**fast), side_b(**fast)).reasons == ()
+
+
+def test_a_model_of_the_same_name_with_other_content_is_one_cell() -> None:
+    found = only(side_a(), side_b(cell_id="elsewhere", model_hash="other"))
+    assert (found.verdict, found.reasons) == ("not_comparable", ("other_model_content",))
+
+
+def test_a_changed_default_is_told_and_compared() -> None:
+    a = side_a(requested={"flash_attn": None}, applied={"flash_attn": "off"})
+    b = side_b(0.9, requested={"flash_attn": None}, applied={"flash_attn": "on"})
+    found = compare_sides(a, b)
+    assert found.cells[0].verdict == "slower"
+    assert found.differences == (Difference(name="flash_attn", a="off", b="on", is_default=True),)
+
+
+def test_backends_facts_clocks_and_temperatures_are_told() -> None:
+    cold = TelemetryFigures(cpu_clock_mean_mhz=3000.0, cpu_temperature_peak_c=50.0)
+    hot = TelemetryFigures(cpu_clock_mean_mhz=2800.0, cpu_temperature_peak_c=54.0)
+    found = differences(
+        [attempt(0, 1.0, build_backends="CPU", telemetry=cold)],
+        [attempt(0, 1.0, build_backends="CUDA", telemetry=hot)],
+        {"compiler": "gcc 12", "driver": "1", "governor": None},
+        {"compiler": "gcc 14", "driver": "1", "governor": "powersave"},
+    )
+    assert [(d.name, d.a, d.b) for d in found] == [
+        ("build_backends", "CPU", "CUDA"),
+        ("compiler", "gcc 12", "gcc 14"),
+        ("cpu_clock_mean_mhz", "3000", "2800"),
+    ]
+
+
+def test_floors_are_those_of_the_kind_unless_given() -> None:
+    pp: dict[str, Any] = {"test_kind": "pp", "test_label": "pp512"}
+    a, b = side_a(**pp), side_b(0.96, **pp)
+    assert only(a, b).verdict == "same"
+    assert only(a, b, floor_of_row=lambda _: 0.02).verdict == "slower"
+    assert only(side_a(), side_b(0.96)).verdict == "slower"
+
+
+def test_what_matters_stands_first_and_larger_changes_before_smaller() -> None:
+    factors = {"same": 1.0, "bit_slower": 0.94, "faster": 1.2, "much_slower": 0.7}
+    a = [row for key in factors for row in side_a(cell_id=key)]
+    b = [row for key, factor in factors.items() for row in side_b(factor, cell_id=key)]
+    a += side_a(cell_id="broken")
+    b += [attempt(0, None, cell_id="broken")]
+    found = compare_sides(a, b)
+    assert [cell.cell_id for cell in found.cells] == [
+        "broken",
+        "much_slower",
+        "bit_slower",
+        "faster",
+        "same",
+    ]
+    assert [cell.cell_id for cell in found.of("slower")] == ["much_slower", "bit_slower"]
+
+
+def test_nothing_on_either_side_is_nothing() -> None:
+    assert compare_sides([], []).cells == ()
