@@ -86,7 +86,10 @@ def memory_warning(model: Model, blocks: list[Block], ram_bytes: int | None) -> 
         )
     if reason is not None:
         return f"{label}: what its context takes is not known ({reason})"
-    context, compute = max(_context_and_compute(facts, block) for block in blocks)
+    try:
+        context, compute = max(_context_and_compute(facts, block) for block in blocks)
+    except ModelFileError as error:
+        return f"{label}: what its context takes is not known ({error.message})"
     if weights + context + compute <= ram_bytes:
         return None
     return (

@@ -393,6 +393,17 @@ def test_a_context_that_is_not_modelled_is_called_so() -> None:
     assert "llama.attention.head_count" in str(warning)
 
 
+def test_a_vocabulary_of_unknown_size_is_no_vocabulary_of_none() -> None:
+    whole = model()
+    assert whole.facts is not None
+    unknown = dataclasses.replace(whole, facts=dataclasses.replace(whole.facts, n_vocab=None))
+
+    warning = memory_warning(unknown, [block_of({})], 10**12)
+
+    assert "what its context takes is not known" in str(warning)
+    assert "vocabulary" in str(warning)
+
+
 def test_settings_that_the_engine_refuses_need_no_memory() -> None:
     axes = {"type_v": ("q8_0",), "flash_attn": ("off", "on"), "n_depth": (8192,)}
     needed = 1_000_000_000 + 8704 * 65_536 * (1 + 34 / 64)
