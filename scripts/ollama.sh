@@ -30,9 +30,14 @@ programs=$(printf '%s\n' "$folders" | sed -n 2p)
 if [ ! -x "$folder/bin/ollama" ]; then
     echo "Making Ollama $version (some minutes, the first time only)"
     if [ "$version" = 0.11.4 ]; then
-        # They replace cgo's own -O2; without -march=native the engine inside has no vector units.
-        CGO_CFLAGS='-O3 -march=native'
-        CGO_CXXFLAGS='-O3 -march=native'
+        # They replace cgo's own -O2; without -march=native the engine inside has no vector units. The module lacks the
+        # sources for AMX, which the compiler must therefore not announce.
+        flags='-O3 -march=native'
+        if [ "$(uname -m)" = x86_64 ]; then
+            flags="$flags -mno-amx-int8"
+        fi
+        CGO_CFLAGS=$flags
+        CGO_CXXFLAGS=$flags
         export CGO_CFLAGS CGO_CXXFLAGS
     fi
     rm -rf "$folder/unfinished"

@@ -120,6 +120,8 @@ def feel_lines(found: Feeling) -> Iterator[str]:
     yield from verdict(found)
     for flag in found.flags:
         yield f"note: {_NOTES.get(flag, flag)}"
+    for note in found.notes:
+        yield printable(f"note: {note}")
 
 
 _NOTES = {

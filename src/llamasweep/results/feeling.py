@@ -26,15 +26,22 @@ UNEVEN = 1.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ceiling:
-    """Most tokens per second that the memory allows for this request; reason: why there is no figure, None if there is one."""
+    """Most tokens per second that the memory allows for this request.
+
+    reason: why there is no figure, None if there is one. notes: what the figure rests on.
+    """
 
     decode_tps: float | None = None
     reason: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Feeling:
-    """The answer of `feel`. n_prompt: tokens as the server counts them, None where it does not tell."""
+    """The answer of `feel`. n_prompt: tokens as the server counts them, None where it does not tell.
+
+    flags: short words of doubt about the answers; notes: sentences on the machine and on what the ceiling rests on.
+    """
 
     model: str
     server: str
@@ -44,6 +51,7 @@ class Feeling:
     figures: LatencyFigures
     ceiling: Ceiling
     flags: tuple[str, ...]
+    notes: tuple[str, ...]
     runs: tuple[RequestTiming, ...]
 
     @property
@@ -76,6 +84,7 @@ class Feeling:
             "ceiling_fraction": self.ceiling_fraction,
             "ceiling_reason": self.ceiling.reason,
             "flags": list(self.flags),
+            "notes": list(self.notes),
             "verdict": verdict(self),
             "runs": [
                 {
@@ -106,6 +115,7 @@ def feeling(
     kind: str,
     ceiling: Ceiling,
     flags: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> Feeling:
     """Fold measured requests; n_prompt and n_gen are those of the last one. Raises ValueError of none."""
     if not timings:
@@ -119,6 +129,7 @@ def feeling(
         figures=latency_figures(timings),
         ceiling=ceiling,
         flags=tuple(dict.fromkeys(flags)),
+        notes=(*notes, *ceiling.notes),
         runs=tuple(timings),
     )
 

@@ -38,6 +38,7 @@ from llamasweep.engines.openai_client import (
 from llamasweep.engines.prompts import PromptShape, answered_count, estimate
 from llamasweep.errors import EngineNotFoundError, LlamasweepError, UsageError, quoted
 from llamasweep.gguf.header import read_model
+from llamasweep.machine import quiet
 from llamasweep.machine.facts import read_facts
 from llamasweep.machine.own_rig import own_rig
 from llamasweep.results.feeling import Ceiling, Feeling, feeling
@@ -71,6 +72,8 @@ class Target:
 
 def feel(target: Target, wish: Wish, *, say: Say = lambda _: None) -> Feeling:
     """Measure. Raises RequestError at the first request that is no measurement."""
+    is_here = target.address.host in _LOOPBACK
+    notes = quiet.check(read_facts()).findings if is_here else ()
     request = Completion(
         model=target.model, prompt="", n_gen=wish.n_gen, seed=1, dialect=target.dialect
     )
@@ -93,6 +96,7 @@ def feel(target: Target, wish: Wish, *, say: Say = lambda _: None) -> Feeling:
         kind=target.dialect,
         ceiling=ceiling_of(target.file, timings[-1].n_prompt or shape.n_tokens, n_gen),
         flags=[flag for one in answers for flag in one.flags],
+        notes=notes,
     )
 
 
@@ -120,12 +124,13 @@ def ceiling_of(file: Path | None, n_prompt: int, n_gen: int) -> Ceiling:
     try:
         facts = read_model(file)
         question = Question(n_depth=n_prompt, n_gen=n_gen, n_prompt=n_prompt)
-        found = answer(facts, question, own_rig(read_facts()))
+        rig = own_rig(read_facts())
+        found = answer(facts, question, rig)
     except (LlamasweepError, ValueError) as problem:
         return Ceiling(reason=str(problem))
     if found.decode.ceiling_tps is None:
         return Ceiling(reason=found.reasons.get("decode", "the ceilings do not cover this model"))
-    return Ceiling(decode_tps=found.decode.ceiling_tps)
+    return Ceiling(decode_tps=found.decode.ceiling_tps, notes=tuple(rig.notes))
 
 
 def target_at(address: ServerAddress, model: str | None, file: Path | None) -> Target:

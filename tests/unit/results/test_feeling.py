@@ -60,6 +60,16 @@ def test_the_distance_to_the_ceiling(ceiling_tps: float, words: str) -> None:
     assert found.ceiling_fraction == pytest.approx(50 / ceiling_tps)
 
 
+def test_what_the_figures_rest_on_is_kept() -> None:
+    ceiling = Ceiling(decode_tps=60.0, notes=("this machine is not calibrated",))
+    one = felt(400, 20).runs[0]
+    found = feeling(
+        [one], model="m", server="s", kind="openai", ceiling=ceiling, notes=["others were busy"]
+    )
+    assert found.notes == ("others were busy", "this machine is not calibrated")
+    assert found.to_dict()["notes"] == list(found.notes)
+
+
 def test_without_a_ceiling_nothing_is_said_of_it() -> None:
     found = felt(400, 20)
     assert found.ceiling_fraction is None
