@@ -49,7 +49,7 @@ FILE_METHODS = {
     "iterdir",
 }
 
-OWN_PROCESS = ("run.launch",)
+OWN_PROCESS = ("run.launch", "drivers.__main__")
 """Modules that are programs of their own, started by another one: they have a stderr and an exit code."""
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
@@ -177,7 +177,7 @@ def test_every_module_stands_in_a_known_room() -> None:
     rooms = (
         {entry.split(".")[0] for entries in PURE for entry in entries} | set(EDGES) | set(GROUND)
     )
-    assert {_room(n) for n in modules()} - rooms == {"", "__main__", "run", "cli"}
+    assert {_room(n) for n in modules()} - rooms == {"", "__main__", "run", "cli", "drivers"}
 
 
 def test_only_the_command_line_prints_or_exits() -> None:

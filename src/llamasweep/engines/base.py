@@ -84,7 +84,8 @@ class Verified:
     applied: canonical name -> value that the engine really used; what it only echoes is absent. differences:
     sentences. mismatch: the row answers another question than the cell (tests or depth differ); None if it is the
     right one. flags: short words. n_ctx: context that was made. n_layers_offloaded: to GPUs. None: not told.
-    columns: further columns of the attempt that this engine alone knows, by name.
+    columns: further columns of the attempt that this engine alone knows, by name. n_tokens: of one repetition, None = those
+    of the test.
     """
 
     applied: Mapping[str, Scalar]
@@ -94,6 +95,7 @@ class Verified:
     n_ctx: int | None = None
     n_layers_offloaded: int | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
+    n_tokens: int | None = None
 
 
 class RowReading(Protocol):
@@ -147,6 +149,9 @@ class Engine(Protocol):
 
     def pair_rows(self, cells: Sequence[Cell], rows: Sequence[Mapping[str, Any]]) -> list[int]:
         """The cell's index for each row."""
+
+    def repetition_starts_ns(self, row: Mapping[str, Any]) -> Sequence[int] | None:
+        """Unix times at which the repetitions of a row began; None where only progress lines tell."""
 
     def verify(
         self, cell: Cell, index: int, row: Mapping[str, Any], log: LogReading, *, cpu_only: bool

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from llamasweep.engines.base import Engine
 from llamasweep.engines.llama_bench import LlamaBench
+from llamasweep.engines.llama_server import LlamaServer
 from llamasweep.errors import UsageError
 
-_ENGINES: dict[str, Engine] = {engine.name: engine for engine in (LlamaBench(),)}
+_ENGINES: dict[str, Engine] = {engine.name: engine for engine in (LlamaBench(), LlamaServer())}
 
 
 def engine_named(name: str) -> Engine:

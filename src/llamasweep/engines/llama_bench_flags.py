@@ -122,6 +122,12 @@ def restrictions(block: Block, model: Model, build: Build) -> list[Restriction]:
     return found
 
 
+def model_restrictions(block: Block, model: Model, build: Build) -> list[Restriction]:
+    """What the model or the hardware forbids to every program of llama.cpp, each with its reason."""
+    axes = dict(block.axes)
+    return [found for rule in _RULES_OF_THE_LIBRARY for found in rule(axes, model, build)]
+
+
 _BROKEN_BUILDS = range(5212, 5221)
 
 
@@ -154,8 +160,11 @@ def _refuse(name: str, values: Iterable[object], reason: str) -> list[Restrictio
 def _unknown_flags(axes: Axes, _model: Model, build: Build) -> list[Restriction]:
     found: list[Restriction] = []
     for name, values in axes.items():
-        flag = FLAGS[name]
-        if build.knows(flag):
+        flag = FLAGS.get(name)
+        if flag is None:
+            reason = f"llama-bench has no {name}; `engine: llama-server` measures it"
+            found += _refuse(name, values, reason)
+        elif build.knows(flag):
             found += _unlisted_words(name, values, build)
         elif name == "load_mode":
             bad = [v for v in values if _old_load_mode(build, v) is None]
@@ -279,12 +288,16 @@ def _values_the_line_cannot_carry(axes: Axes, _model: Model, _build: Build) -> l
     return found
 
 
-_RULES: tuple[Callable[[Axes, Model, Build], list[Restriction]], ...] = (
-    _unknown_flags,
+_Rule = Callable[[Axes, Model, Build], list[Restriction]]
+_RULES_OF_THE_LIBRARY: tuple[_Rule, ...] = (
     _younger_kv_types,
-    _flash_attention_words,
     _quantised_v_needs_flash_attention,
     _head_size_fits_block,
     _layers_need_a_gpu,
+)
+_RULES: tuple[_Rule, ...] = (
+    _unknown_flags,
+    *_RULES_OF_THE_LIBRARY,
+    _flash_attention_words,
     _values_the_line_cannot_carry,
 )

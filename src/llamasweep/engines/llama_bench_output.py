@@ -1,4 +1,4 @@
-"""llama-bench's two streams, read as they come: JSON rows on stdout, progress and library log on stderr.
+"""llama-bench's two streams, read as they come: JSON rows on stdout, progress and library log on stderr. Our drivers speak alike.
 
 Pure state machines: bytes of one line in, events and facts out. Rows pair with cells by their index, never by the order in which
 the two pipes arrive.
@@ -19,7 +19,7 @@ MAX_LINE_BYTES = 1 << 20
 _NOT_A_NUMBER = re.compile(rb"(?<=[:,\[])\s*-?(?:nan|inf)(?=\s*[,\]}])", re.IGNORECASE)
 _N = "[0-9]{1,9}"
 _PROGRESS = re.compile(
-    rf"^llama-bench: benchmark (?P<index>{_N})/(?P<count>{_N}): (?:"
+    rf"^(?:llama-bench: benchmark|llamasweep: test) (?P<index>{_N})/(?P<count>{_N}): (?:"
     r"(?P<starting>starting)|(?P<warmup>warmup (?:prompt|generation)) run"
     rf"|(?P<step>depth|prompt|generation) run (?P<rep>{_N})/(?P<reps>{_N})(?P<cached> \(cached\))?)$"
 )

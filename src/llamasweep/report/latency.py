@@ -53,7 +53,7 @@ Read = Callable[[Row, str, str], float | None]
 def seconds(row: Row, measure: str, figure: str) -> float | None:
     """A latency column of the row; None where it was not measured or the records know no such column."""
     for column, per_second in ((f"{measure}_{figure}_s", 1.0), (f"{measure}_{figure}_ms", 1e3)):
-        value = getattr(row.attempt, column, None)
+        value = getattr(getattr(row.attempt, "requests", None), column, None)
         if isinstance(value, int | float) and value > 0:
             return float(value) / per_second
     return None

@@ -17,12 +17,15 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from llamasweep.results.records import Attempt, Reading, Sample, TelemetryFigures
+from llamasweep.results.request_times import RequestTimes
 from llamasweep.sweep.parameters import PARAMETERS, Parameter
 
 ColumnType = Literal["int64", "float64", "string", "bool", "timestamp", "strings", "json"]
 """timestamp: microseconds, UTC. strings: a list of texts. json: a JSON object as text."""
 
-Source = Literal["field", "requested", "applied", "telemetry"]
+Source = Literal["field", "requested", "applied", "telemetry", "requests"]
+_NESTED: dict[Source, type] = {"telemetry": TelemetryFigures, "requests": RequestTimes}
+"""Fields of an attempt that are records themselves, or None."""
 
 Value = int | float | str | bool | datetime | list[str] | None
 
@@ -78,8 +81,8 @@ def _field_columns(record: type, source: Source = "field") -> list[Column]:
     for field in dataclasses.fields(record):
         if record is Attempt and field.name == "requested":
             columns += _parameter_columns()
-        elif record is Attempt and field.name == "telemetry":
-            columns += _field_columns(TelemetryFigures, "telemetry")
+        elif record is Attempt and field.name in _NESTED:
+            columns += _field_columns(_NESTED[field.name], field.name)
         elif not (record is Attempt and field.name == "applied"):
             kind, nullable = _stored_type(hints[field.name])
             columns.append(
@@ -135,7 +138,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
 _PARAMETER_NAMES = {p.name for p in PARAMETERS}
 _OF_SOURCE: dict[Source, tuple[Column, ...]] = {
     source: tuple(c for c in ATTEMPT_COLUMNS if c.source == source)
-    for source in ("field", "requested", "applied", "telemetry")
+    for source in ("field", "requested", "applied", *_NESTED)
 }
 _FIELD_COLUMNS: dict[type, tuple[Column, ...]] = {
     record: tuple(c for c in columns if c.source == "field")
@@ -170,16 +173,19 @@ def to_row(attempt: Attempt) -> dict[str, Value]:
 def from_row(row: Mapping[str, Any]) -> Attempt:
     """The attempt that `to_row` was given; columns that are missing are None, unknown ones are ignored.
 
-    `telemetry` is None where no figure of it is there. Raises ValueError where a needed column is missing.
+    `telemetry` and `requests` are None where no figure of them is there. Raises ValueError where a needed column is missing.
     """
     fields = _loaded_fields(Attempt, row)
-    figures = {c.key: row.get(c.name) for c in _OF_SOURCE["telemetry"]}
-    has_figures = any(value is not None for value in figures.values())
+    nested: dict[str, Any] = {}
+    for source, record in _NESTED.items():
+        figures = {c.key: row.get(c.name) for c in _OF_SOURCE[source]}
+        has_figures = any(value is not None for value in figures.values())
+        nested[source] = record(**figures) if has_figures else None
     return Attempt(
         **fields,
         requested=_parameters(row, "requested"),
         applied=_parameters(row, "applied"),
-        telemetry=TelemetryFigures(**figures) if has_figures else None,
+        **nested,
     )
 
 
@@ -226,8 +232,9 @@ def _raw(attempt: Attempt, column: Column) -> Any:
         return attempt.requested.get(column.key)
     if column.source == "applied":
         return attempt.applied.get(column.key)
-    if column.source == "telemetry":
-        return getattr(attempt.telemetry, column.key) if attempt.telemetry is not None else None
+    if column.source in _NESTED:
+        nested = getattr(attempt, column.source)
+        return getattr(nested, column.key) if nested is not None else None
     return getattr(attempt, column.key)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from llamasweep.results.declared import column, needed
+from llamasweep.results.request_times import RequestTimes
 from llamasweep.sweep.parameters import Scalar
 
 SCHEMA_VERSION = 1
@@ -25,16 +27,6 @@ STATUSES: tuple[Status, ...] = (
     "skipped",
 )
 FAILED_STATUSES: frozenset[Status] = frozenset({"failed", "timeout", "out_of_memory"})
-
-
-def column(doc: str, *, unit: str | None = None) -> Any:
-    """A field that may be absent; `unit` as in names: bytes, ns, s, tps, w, j, c, mhz, fraction, count."""
-    return field(default=None, metadata={"doc": doc, "unit": unit})
-
-
-def needed(doc: str, *, unit: str | None = None) -> Any:
-    """A field that every row has."""
-    return field(metadata={"doc": doc, "unit": unit})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,8 +128,8 @@ class TelemetryFigures:
 class Attempt:
     """A cell tried once: a status and either samples or an error. One row of cells.parquet.
 
-    `requested` and `applied` become two columns per parameter, `n_threads` and `n_threads_applied`; `telemetry`'s
-    fields become columns of their own. Everything else is a column of the field's name.
+    `requested` and `applied` become two columns per parameter, `n_threads` and `n_threads_applied`; the fields of
+    `telemetry` and `requests` become columns of their own. Everything else is a column of the field's name.
     """
 
     # -- identity
@@ -297,6 +289,9 @@ class Attempt:
     )
     telemetry: TelemetryFigures | None = field(
         default=None, metadata={"doc": "folded readings", "unit": None}
+    )
+    requests: RequestTimes | None = field(
+        default=None, metadata={"doc": "requests to a server, folded", "unit": None}
     )
 
 

@@ -46,9 +46,11 @@ def server_command(
     n_context: int,
     n_threads_batch: int | None = None,
 ) -> ServerCommand:
-    """The command for one setting. n_context: tokens that the cache holds. n_threads_batch: for prompts, None as for
+    """The command for one setting. n_context: tokens that the cache holds for each of
+    its streams. n_threads_batch: for prompts, None as for
     generation."""
-    argv = [server_path, "-m", model_path, "-c", str(n_context), "-np", "1"]
+    n_streams = int(dict(setting.settings).get("concurrency", 1))
+    argv = [server_path, "-m", model_path, "-c", str(n_context * n_streams), "-np", str(n_streams)]
     if setting.n_threads is not None:
         argv += ["-t", str(setting.n_threads)]
     if n_threads_batch is not None and n_threads_batch != setting.n_threads:
@@ -151,6 +153,8 @@ SPELLED: dict[str, Speller] = {
     "type_v": _plain("-ctv"),
     "no_kv_offload": _switch("--no-kv-offload"),
     "flash_attn": _flash_attention,
+    "concurrency": lambda _value, _number: [],
+    "prompt_cache": lambda _value, _number: [],
     "n_threads": lambda _value, _number: [],
     "cpu_mask": _plain("-C"),
     "cpu_strict": _zero_or_one("--cpu-strict"),

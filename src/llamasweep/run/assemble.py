@@ -58,7 +58,11 @@ def assemble(record: GroupRecord) -> Assembled:
     rows = _paired(record, engine)
     samples_ns = {i: row["samples_ns"] for i, row in rows.items()}
     start_ns = int(record.description["start_ns"])
-    spans = phase_cut.cut(record.events, record.end.get("start_ns", start_ns), samples_ns)
+    told = {i: engine.repetition_starts_ns(row) for i, row in rows.items()}
+    starts_ns = {index: times for index, times in told.items() if times is not None}
+    spans = phase_cut.cut(
+        record.events, record.end.get("start_ns", start_ns), samples_ns, starts_ns
+    )
     row_times = {t.event.cell_index: t.time_ns for t in record.events if t.event.kind == "row"}
     arrivals = {index: row_times.get(n) for n, index in enumerate(rows)}
     starts = {t.event.cell_index: t.time_ns for t in record.events if t.event.step == "starting"}
@@ -128,7 +132,7 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
     if mismatch is not None:
         failure = Failure(status="failed", kind="row_mismatch", message=mismatch)
         return replace(base, **_failure_fields(c.record, failure)), []
-    n_tokens = cell.test.n_prompt + cell.test.n_gen
+    n_tokens = verified.n_tokens or cell.test.n_prompt + cell.test.n_gen
     durations_ns: list[int] = list(c.row["samples_ns"])
     rates = [n_tokens * 1e9 / ns for ns in durations_ns]
     n_discarded = leading_discards(rates, description["discard"])

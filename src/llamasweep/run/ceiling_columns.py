@@ -21,6 +21,10 @@ NO_BANDWIDTH = (
     "the bandwidth of the memory that holds the weights is not known; give `bandwidth` in the sweep"
 )
 NO_PEAK_HERE = f"{NO_PEAK}; `llamasweep calibrate` measures one, or give `compute` in the sweep"
+SEVERAL_STREAMS = (
+    "a ceiling of several streams is not made for a row; `llamasweep ceiling --streams` tells it"
+)
+WARM_PROMPT = "a prompt that was read before has no ceiling"
 _DEFAULT_N_BATCH, _DEFAULT_N_UBATCH = 2048, 512
 _BASIS_OF: dict[str, Basis] = {
     "measured": "measured",
@@ -52,6 +56,10 @@ def describe_ceiling(
     """
     if bandwidth_bytes_per_s is None:
         return {"reason": NO_BANDWIDTH}
+    if (cell.get("concurrency") or 1) != 1:
+        return {"reason": SEVERAL_STREAMS}
+    if cell.get("prompt_cache") == "warm":
+        return {"reason": WARM_PROMPT}
     is_prompt = cell.test.n_prompt > 0
     used = peak if peak is not None and (is_prompt or not peak.is_reference) else None
     flash_attn = cell.get("flash_attn")

@@ -73,6 +73,12 @@ class Command:
     address_space_bytes: int | None = None
     secrets: tuple[bytes, ...] = ()
 
+    def start(self) -> EngineProcess:
+        """A new process of it."""
+        return EngineProcess(
+            self.argv, env=self.env, cwd=self.cwd, address_space_bytes=self.address_space_bytes
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
@@ -119,12 +125,7 @@ def run_group(
 ) -> Outcome:
     """Start, follow and end one engine process; whatever happens, none of its processes is left."""
     kills_before = oom_kill_count()
-    process = EngineProcess(
-        command.argv,
-        env=command.env,
-        cwd=command.cwd,
-        address_space_bytes=command.address_space_bytes,
-    )
+    process = command.start()
     stop.attach(process.inbox)
     on_start(process)
     state = _State(
@@ -145,7 +146,8 @@ def run_group(
         )
         _drain_rest(process.inbox, log, state)
     end_ns = time.time_ns()
-    log.readings(sampling.drain() if sampling is not None else ())
+    if sampling is not None:
+        log.readings(sampling.drain())
     log.end(
         {
             "absent": sampling.absent if sampling is not None else None,

@@ -12,12 +12,16 @@ _REPETITION_STEPS = {"prompt", "generation"}
 
 
 def cut(
-    events: Sequence[TimedEvent], start_ns: int, samples_ns: Mapping[int, Sequence[int]]
+    events: Sequence[TimedEvent],
+    start_ns: int,
+    samples_ns: Mapping[int, Sequence[int]],
+    starts_ns: Mapping[int, Sequence[int]] | None = None,
 ) -> list[Phase]:
     """Phases in order of their start.
 
     start_ns: start of the process. samples_ns: cell index -> timed repetitions, for cells whose row came; a repetition
-    ends at its start plus its sample, since no line tells its end. The load lasts until the first step after `starting`.
+    ends at its start plus its sample, since no line tells its end. starts_ns: where an engine tells its starts itself, on
+    top of the progress lines. The load lasts until the first step after `starting`.
     """
     steps = [t for t in events if t.event.kind == "step"]
     phases: list[Phase] = []
@@ -36,12 +40,14 @@ def cut(
                     end_ns=end_ns,
                 )
             )
-    phases += _repetitions(steps, samples_ns)
+    phases += _repetitions(steps, samples_ns, starts_ns or {})
     return sorted(phases, key=lambda p: p.start_ns)
 
 
 def _repetitions(
-    steps: Sequence[TimedEvent], samples_ns: Mapping[int, Sequence[int]]
+    steps: Sequence[TimedEvent],
+    samples_ns: Mapping[int, Sequence[int]],
+    starts_ns: Mapping[int, Sequence[int]],
 ) -> list[Phase]:
     starts: dict[tuple[int, int], int] = {}
     for timed in steps:
@@ -53,6 +59,8 @@ def _repetitions(
         ):
             # of a pg test the prompt line comes first; generation goes on in the same span
             starts.setdefault((event.cell_index, event.repetition_index), timed.time_ns)
+    for cell, told in starts_ns.items():
+        starts |= {(cell, rep): time_ns for rep, time_ns in enumerate(told)}
     phases = []
     for (cell, rep), start_ns in starts.items():
         samples = samples_ns.get(cell, ())

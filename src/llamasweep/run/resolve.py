@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llamasweep.builds.registry import Registry
+from llamasweep.builds.server import SERVER, server_of
 from llamasweep.errors import LlamasweepError, ModelFileError
 from llamasweep.gguf import header, shapes, synth
 from llamasweep.gguf.named import DEFAULT_QUANT
@@ -54,6 +55,8 @@ def resolve(
     """
     names = tuple(build_names) or spec.builds
     builds = tuple(registry.get(name) for name in names) if names else (registry.default(),)
+    if spec.engine == SERVER:
+        builds = tuple(server_of(build) for build in builds)
     distinct: dict[str, Build] = {}
     for build in builds:
         distinct.setdefault(build.content_hash, build)

@@ -350,14 +350,14 @@ class Runner:
 
 def _load_key(group: Group) -> tuple[Any, ...]:
     """What a model load depends on."""
-    shared = tuple((n, v) for n, v in group.block.axes if BY_NAME[n].scope != "context")
+    light = {"context", "request"}
+    shared = tuple((n, v) for n, v in group.block.axes if BY_NAME[n].scope not in light)
     return (group.build.content_hash, group.model.identity, shared)
 
 
 def _block_of(cell: Cell) -> Block:
-    return Block(
-        model=cell.model, axes=tuple((k, (v,)) for k, v in cell.params), tests=(cell.test,)
-    )
+    axes = tuple((k, (v,)) for k, v in cell.params)
+    return Block(model=cell.model, axes=axes, tests=(cell.test,), engine=cell.engine)
 
 
 def _problem_kind(problem: str) -> str:

@@ -190,13 +190,13 @@ def decompose(cells: Iterable[Cell]) -> list[Block]:
 
     For what is left after a crash or a resume; cells must be distinct.
     """
-    tests: dict[tuple[Any, tuple[tuple[str, Scalar], ...]], list[Test]] = {}
+    tests: dict[tuple[Any, str, tuple[tuple[str, Scalar], ...]], list[Test]] = {}
     for cell in cells:
-        tests.setdefault((cell.model, cell.params), []).append(cell.test)
+        tests.setdefault((cell.model, cell.engine, cell.params), []).append(cell.test)
     kinds: dict[tuple[Any, tuple[str, ...]], list[Block]] = {}
-    for (model, params), of_params in tests.items():
+    for (model, engine, params), of_params in tests.items():
         axes = tuple((name, (value,)) for name, value in params)
-        block = Block(model=model, axes=axes, tests=tuple(of_params))
+        block = Block(model=model, axes=axes, tests=tuple(of_params), engine=engine)
         kinds.setdefault((model, names_of(block)), []).append(block)
     result: list[Block] = []
     for blocks in kinds.values():

@@ -105,6 +105,7 @@ class Block:
     model: ModelSource
     axes: tuple[tuple[str, tuple[Scalar, ...]], ...]
     tests: tuple[Test, ...]
+    engine: str = "llama-bench"
 
     @property
     def n_cells(self) -> int:
@@ -116,7 +117,7 @@ class Block:
         for combination in itertools.product(*(values for _, values in self.axes)):
             params = tuple(zip(names, combination, strict=True))
             for test in self.tests:
-                yield Cell(model=self.model, test=test, params=params)
+                yield Cell(model=self.model, test=test, params=params, engine=self.engine)
 
 
 def ordered_axes(axes: dict[str, tuple[Scalar, ...]]) -> tuple[tuple[str, tuple[Scalar, ...]], ...]:

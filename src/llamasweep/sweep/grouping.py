@@ -1,9 +1,10 @@
-"""Blocks -> groups that one engine process can run, kept as factors and made one at a time. Pure.
+"""Blocks -> groups that one engine process or server can run, kept as factors and made one at a time. Pure.
 
 A group has one value of every process- and model-scope axis, and one depth: llama-bench keeps the
 saved state of the last depth only, and a crash at a large depth then costs nothing that ran at a
 small one. Above depth 0 the axes that break the saved state are split too, and the largest batch
-comes first, because it does the prefill.
+comes first, because it does the prefill. A server has one value of every axis but those of its
+requests.
 """
 
 from __future__ import annotations
@@ -76,11 +77,16 @@ def key_names(block: Block, *, is_deep: bool) -> tuple[str, ...]:
     names = [
         name
         for name in names_of(block)
-        if BY_NAME[name].scope != "context"
+        if BY_NAME[name].scope not in _changeable(block.engine)
         or name == "n_depth"
         or (is_deep and not BY_NAME[name].keeps_depth_state)
     ]
     return tuple(sorted(names, key=lambda name: name != "n_depth"))
+
+
+def _changeable(engine: str) -> frozenset[str]:
+    """Scopes whose axes may vary within one process."""
+    return frozenset({"context", "request"} if engine == "llama-bench" else {"request"})
 
 
 def parts_of(

@@ -114,7 +114,12 @@ class _Matrix:
                 axes = dict(own)
                 if kv_type is not None:
                     axes |= {"type_k": (kv_type,), "type_v": (kv_type,)}
-                yield Block(model=model, axes=ordered_axes(axes), tests=self.spec.tests)
+                yield Block(
+                    model=model,
+                    axes=ordered_axes(axes),
+                    tests=self.spec.tests,
+                    engine=self.spec.engine,
+                )
 
     def without_excluded(self, blocks: list[Block], exclude: Exclude, index: int) -> list[Block]:
         left: list[Block] = []
@@ -198,7 +203,9 @@ class _Matrix:
         for model in self.models:
             if model in models:
                 tests = include.tests or self.spec.tests
-                yield Block(model=model, axes=ordered_axes(axes), tests=tests)
+                yield Block(
+                    model=model, axes=ordered_axes(axes), tests=tests, engine=self.spec.engine
+                )
 
     def _includes(self, include: Include, model: ModelSource) -> bool:
         is_named = not include.models or any(model_matches(model, m) for m in include.models)

@@ -13,8 +13,9 @@ from typing import Literal
 Scalar = int | float | str | bool
 """Value of a parameter in a cell. `flash_attn` is "on", "off" or "auto"; switches are bool."""
 
-Scope = Literal["process", "model", "context"]
-"""What a change costs: a new process, a new model load, or only a new context."""
+Scope = Literal["process", "model", "context", "request"]
+"""What a change costs llama-bench: a new process, a new model load, or only a new context; "request": nothing, a server is asked
+in another way. A server is started anew for all but the last."""
 
 Kind = Literal["int", "str", "bool", "choice"]
 
@@ -143,6 +144,14 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter(name="no_host", kind="bool", scope="model", doc="bypass the host buffer"),
     Parameter(name="repack", kind="bool", scope="model", doc="repack weights for the CPU"),
+    Parameter(
+        name="concurrency",
+        words=("streams", "n_parallel"),
+        kind="int",
+        scope="model",
+        minimum=1,
+        doc="requests that a server answers at once",
+    ),
     # -- context: a change makes only a new context
     Parameter(
         name="embeddings", words=("embd",), kind="bool", scope="context", doc="embedding mode"
@@ -232,8 +241,19 @@ PARAMETERS: tuple[Parameter, ...] = (
         minimum=0,
         doc="polling level of waiting threads, 0 to 100",
     ),
+    # -- request: another way to ask the same server
+    Parameter(
+        name="prompt_cache",
+        kind="choice",
+        scope="request",
+        choices=("cold", "warm"),
+        doc="whether a server has read the same prompt before",
+    ),
 )
-"""In llama-bench's own loop order from the outermost inwards."""
+"""In llama-bench's own loop order from the outermost inwards; those that only servers have stand where they cost as much."""
+
+SERVER_ONLY = frozenset({"concurrency", "prompt_cache"})
+"""Parameters of servers, which llama-bench does not know."""
 
 BY_NAME: dict[str, Parameter] = {p.name: p for p in PARAMETERS}
 CANONICAL: dict[str, str] = {word: p.name for p in PARAMETERS for word in (p.name, *p.words)}

@@ -148,7 +148,12 @@ class _Draft:
         self.warnings: list[str] = []
 
     def add(self, model: Model, blocks: list[Block]) -> None:
-        as_written = Block(model=model.source, axes=self._numbers(), tests=self.spec.tests)
+        as_written = Block(
+            model=model.source,
+            axes=self._numbers(),
+            tests=self.spec.tests,
+            engine=self.spec.engine,
+        )
         order = ranks([as_written, *blocks])
         allowed = [(build, self._allowed(model, build, blocks)) for build in self.builds]
         if model.problem is not None or model.facts is None:

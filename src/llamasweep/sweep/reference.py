@@ -8,7 +8,12 @@ from typing import Any
 from llamasweep.sweep.axes import FIXED_WORDS, KV_TYPE, MACHINE_WORDS
 from llamasweep.sweep.parameters import PARAMETERS, Parameter
 
-_COST = {"process": "new process", "model": "model load", "context": "new context"}
+_COST = {
+    "process": "new process",
+    "model": "model load",
+    "context": "new context",
+    "request": "nothing",
+}
 
 
 def axis_table() -> str:

@@ -104,8 +104,8 @@ class SweepKeys(_Strict):
     name: Annotated[str, BeforeValidator(spell.word), Field(max_length=200)] | None = Field(
         None, description="name of the sweep; the file's name if left out"
     )
-    engine: Annotated[Literal["llama-bench"], BeforeValidator(spell.engine)] = Field(
-        "llama-bench", description="program that measures"
+    engine: Annotated[Literal["llama-bench", "llama-server"], BeforeValidator(spell.engine)] = (
+        Field("llama-bench", description="program that measures")
     )
     models: Annotated[list[ModelKeys], Field(min_length=1)] = Field(description="what is measured")
     builds: Words = Field(

@@ -61,9 +61,14 @@ def discard(value: object) -> object:
     return value
 
 
+ENGINES = ("llama-bench", "llama-server")
+
+
 def engine(value: object) -> object:
-    if value != "llama-bench":
-        raise ValueError(f"{quoted(value)} is not supported; this version drives llama-bench")
+    if value not in ENGINES:
+        raise ValueError(
+            f"{quoted(value)} is not supported; this version drives {' and '.join(ENGINES)}"
+        )
     return value
 
 

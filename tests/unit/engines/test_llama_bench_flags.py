@@ -8,7 +8,7 @@ from tests.unit.engines.made import HELP_NAMES, PG, PP, TG, block, build, gpu_bu
 from llamasweep.engines.llama_bench_flags import FLAGS, restrictions, spell
 from llamasweep.sweep.blocks import split
 from llamasweep.sweep.cell import Block
-from llamasweep.sweep.parameters import PARAMETERS, Scalar
+from llamasweep.sweep.parameters import PARAMETERS, SERVER_ONLY, Scalar
 from llamasweep.sweep.subjects import Build, Model
 
 WITH_JSONL = tuple(name for name in HELP_NAMES if "0.2." not in name)
@@ -38,10 +38,17 @@ def reasons_of(of: Block, on: Build, subject: Model | None = None) -> list[str]:
 
 
 def test_every_parameter_has_a_flag_and_a_value_to_try() -> None:
-    assert set(FLAGS) == {p.name for p in PARAMETERS} == set(VALUES)
+    assert set(FLAGS) == {p.name for p in PARAMETERS} - SERVER_ONLY == set(VALUES)
 
 
-@pytest.mark.parametrize("name", [p.name for p in PARAMETERS])
+def test_what_only_servers_have_is_refused_with_the_way_to_measure_it() -> None:
+    for name, value in (("concurrency", 4), ("prompt_cache", "warm")):
+        allowed, refused = parts(block(PP, **{name: value}), build("b11434"))
+        assert not allowed
+        assert all("engine: llama-server" in reason for reason in refused)
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
 @pytest.mark.parametrize("help_name", HELP_NAMES)
 def test_a_parameter_is_said_with_a_listed_flag_or_refused_with_a_reason(
     help_name: str, name: str

@@ -10,6 +10,7 @@ from tests.unit.store.records import attempt, samples_of
 
 from llamasweep.results.columns import ATTEMPT_COLUMNS, TABLES, from_row, record_row, to_row
 from llamasweep.results.records import Attempt, TelemetryFigures
+from llamasweep.results.request_times import RequestTimes
 from llamasweep.sweep.parameters import PARAMETERS
 
 _BY_NAME = {c.name: c for c in ATTEMPT_COLUMNS}
@@ -17,8 +18,11 @@ _BY_NAME = {c.name: c for c in ATTEMPT_COLUMNS}
 
 def test_every_field_parameter_and_figure_has_its_column_once() -> None:
     names = [c.name for c in ATTEMPT_COLUMNS]
-    own = {f.name for f in dataclasses.fields(Attempt)} - {"requested", "applied", "telemetry"}
-    figures = {f.name for f in dataclasses.fields(TelemetryFigures)}
+    own = {f.name for f in dataclasses.fields(Attempt)} - {
+        *("requested", "applied", "telemetry", "requests")
+    }
+    nested = (TelemetryFigures, RequestTimes)
+    figures = {f.name for record in nested for f in dataclasses.fields(record)}
     parameters = {p.name for p in PARAMETERS} | {f"{p.name}_applied" for p in PARAMETERS}
 
     assert len(names) == len(set(names))

@@ -1,0 +1,58 @@
+"""`python -m llamasweep.drivers JOB`: do one job (see engines.driven) and exit with 0, or say one failure and exit with 1."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+
+from llamasweep.drivers.failing import as_failure
+from llamasweep.drivers.own_server import OwnServer
+from llamasweep.drivers.requests import Asking, measure_cells
+from llamasweep.engines.base import Failure
+from llamasweep.engines.driven import Job, failure_line, read_job
+from llamasweep.engines.http_exchange import parse_base_url
+from llamasweep.engines.openai_client import detect_dialect, key_from_environment
+from llamasweep.errors import LlamasweepError
+
+
+def main(argv: list[str]) -> int:
+    """The exit code."""
+    try:
+        _do(read_job(argv[1]))
+    except (LlamasweepError, OSError, ValueError, IndexError) as problem:
+        _say(as_failure(problem))
+        return 1
+    return 0
+
+
+def _do(job: Job) -> None:
+    with ExitStack() as stack:
+        key = key_from_environment(job.key_variable)
+        if job.server_argv:
+            server = stack.enter_context(OwnServer(job.server_argv))
+            address = server.address
+            server.wait_until_ready()
+        elif job.base_url is not None:
+            address = parse_base_url(job.base_url, key=key)
+        else:
+            raise ValueError("the job names no server")
+        asking = Asking(address=address, model=job.model, dialect=detect_dialect(address), job=job)
+        measure_cells(asking, print_row=_print_row, print_line=_print_line)
+
+
+def _print_row(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _print_line(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def _say(failure: Failure) -> None:
+    _print_line(failure_line(failure))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,101 @@
+"""llama-server as an engine: which server is started for a group, and what a server cannot be asked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from llamasweep.engines.base import Call, CallOptions
+from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
+from llamasweep.engines.llama_bench_flags import model_restrictions
+from llamasweep.results.server_command import SPELLED, context_for
+from llamasweep.sweep.blocks import TEST
+from llamasweep.sweep.cell import Block, Group
+from llamasweep.sweep.matrix import Restriction
+from llamasweep.sweep.parameters import Scalar
+from llamasweep.sweep.subjects import Build, Model
+
+TAG_TOKENS = 32
+"""Room for the tag at the start of every prompt, and for what a template adds."""
+_TELLING_SINCE = 10488
+"""From this build on `-lv 4` tells the settings of the context and nothing for each token."""
+_OF_REQUESTS = frozenset({"n_depth", "concurrency", "prompt_cache"})
+DEPTH_OF_PROMPT = (
+    "a server reads the whole prompt; ask for a longer one (pp4608) instead of pp512 at depth 4096"
+)
+
+
+class LlamaServer(Driven):
+    """We start a server for each group, with its settings, and ask it over HTTP."""
+
+    name = "llama-server"
+
+    def restrictions(self, block: Block, model: Model, build: Build) -> list[Restriction]:
+        found = model_restrictions(block, model, build)
+        found += depth_restrictions(block)
+        for name, values in block.axes:
+            found += _unsayable(name, values, build)
+        return found
+
+    def describe(self, group: Group, options: CallOptions) -> Call:
+        job = Job(
+            engine=self.name,
+            server_argv=server_argv(group, options),
+            model="model",
+            n_reps=options.n_reps,
+            warmup=options.warmup,
+            **axes_and_tests(group.block),
+        )
+        return job_call(group, options, job)
+
+
+def depth_restrictions(block: Block) -> list[Restriction]:
+    """What a prompt is to a server: prompts at a depth are one longer prompt, and are asked for as such."""
+    deep = frozenset(d for d in dict(block.axes).get("n_depth", ()) if d != 0)
+    prompts = frozenset(test for test in block.tests if test.n_prompt > 0)
+    if not deep or not prompts:
+        return []
+    return [Restriction(reason=DEPTH_OF_PROMPT, where={"n_depth": deep, TEST: prompts})]
+
+
+def _unsayable(name: str, values: Iterable[Scalar], build: Build) -> list[Restriction]:
+    """Settings for which this build's llama-server has no flag, by its own help."""
+    if name in _OF_REQUESTS or name == "n_threads":
+        return []
+    spell = SPELLED.get(name)
+    refused = []
+    for value in values:
+        words = spell(value, build.number) if spell is not None else [f"no flag for {name}"]
+        if (
+            any(word.startswith("-") and not build.knows(word) for word in words[:1])
+            or spell is None
+        ):
+            refused.append(value)
+    if not refused:
+        return []
+    reason = f"llama-server of {build.label} has no flag for {name}"
+    return [Restriction(reason=reason, where={name: frozenset(refused)})]
+
+
+def server_argv(group: Group, options: CallOptions) -> tuple[str, ...]:
+    """Without host and port, which the driver chooses. The context holds the longest test of the group in every slot."""
+    block, build = group.block, group.build
+    axes = {name: values[0] for name, values in block.axes if name != "prompt_cache"}
+    n_streams = int(axes.get("concurrency", 1))
+    depth = int(axes.get("n_depth", 0))
+    longest = max(test.n_prompt + test.n_gen for test in block.tests) + depth + TAG_TOKENS
+    argv = [build.path, "-m", options.model_path, "-np", str(n_streams)]
+    argv += ["-c", str(context_for(longest) * n_streams)]
+    if "n_threads" in axes:
+        argv += ["-t", str(axes["n_threads"])]
+    for name, value in axes.items():
+        if name not in _OF_REQUESTS and name in SPELLED:
+            argv += SPELLED[name](value, build.number)
+    if (build.number or 0) >= _TELLING_SINCE:
+        argv += ["-lv", "4", "--no-log-prefix", "--log-colors", "off"]
+    if build.knows("--cache-ram"):
+        argv += ["--cache-ram", "0"]  # else it keeps gigabytes of prompts that come once
+    if build.knows("--no-webui"):
+        argv.append("--no-webui")
+    if not options.warmup and build.knows("--no-warmup"):
+        argv.append("--no-warmup")
+    return (*argv, *options.extra_args)
