@@ -1,44 +1,25 @@
-"""Whether one row is faster than another: only where their ranges do not overlap and the medians differ by more than 3 %.
-
-With fewer than two repetitions nothing is said of differences.
-"""
+"""Whether one row is faster than another, by the rule of `results.contenders`, and which rows are spoken of."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
-from llamasweep.report.rows import Rates, Row
+from llamasweep.report.rows import Row
+from llamasweep.results.contenders import SAME_WITHIN, Rate, Verdict
+from llamasweep.results.contenders import compare as compare_rates
 
-SAME_WITHIN = 0.03
-"""Medians closer than this are treated as the same speed (the report's choice; the samples stay visible)."""
-
-Verdict = Literal["faster", "slower", "same", "undecided"]
+__all__ = ["SAME_WITHIN", "Verdict", "compare", "median", "shallowest"]
 
 
 def compare(a: Row, b: Row) -> Verdict:
-    """How a stands to b. Undecided: a large difference within the spread, or too few repetitions to see one."""
+    """How a stands to b. Undecided: a large difference within the spread, too few repetitions to see one, or no rate."""
     if a.rates is None or b.rates is None:
         return "undecided"
-    ratio = a.rates.median / b.rates.median
-    if 1 / (1 + SAME_WITHIN) <= ratio <= 1 + SAME_WITHIN:
-        return "same"
-    a_range, b_range = _range(a.rates), _range(b.rates)
-    if a_range is None or b_range is None:
-        return "undecided"
-    (a_low, a_high), (b_low, b_high) = a_range, b_range
-    if a_low > b_high:
-        return "faster"
-    if a_high < b_low:
-        return "slower"
-    return "undecided"
-
-
-def _range(rates: Rates) -> tuple[float, float] | None:
-    """Slowest and fastest kept repetition; None where fewer than two were kept or an end is not known."""
-    if rates.n_kept < 2 or rates.low is None or rates.high is None:
-        return None
-    return rates.low, rates.high
+    first, second = (
+        Rate(median=one.median, std=one.std, low=one.low, high=one.high, n=one.n_kept)
+        for one in (a.rates, b.rates)
+    )
+    return compare_rates(first, second)
 
 
 def median(row: Row) -> float:

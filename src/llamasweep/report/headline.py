@@ -9,10 +9,10 @@ from llamasweep.report.comparison import median, shallowest
 from llamasweep.report.rows import Row
 from llamasweep.report.strips import representative
 from llamasweep.report.told import Told
+from llamasweep.results.contenders import BROKEN_ABOVE
 from llamasweep.results.records import FAILED_STATUSES
 
-BROKEN_ABOVE = 1.02
-"""A share above this means that an assumption of the ceiling is wrong, not that the machine is good."""
+__all__ = ["BROKEN_ABOVE", "allowed_words", "headline", "outcome_words", "share"]
 
 
 def headline(rows: Sequence[Row], where: str, told: Told | None = None) -> str:
