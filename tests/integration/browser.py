@@ -55,6 +55,8 @@ class Tab:
         self.events.clear()
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.send("Emulation.setDeviceMetricsOverride", **size)
+        # A picture beyond the viewport is laid out without scroll bars, and would be cut by their width.
+        self.send("Emulation.setScrollbarsHidden", hidden=True)
         feature = {"name": "prefers-color-scheme", "value": theme}
         self.send("Emulation.setEmulatedMedia", features=[feature])
         self.send("Page.navigate", url="about:blank")

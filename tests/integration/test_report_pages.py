@@ -90,7 +90,7 @@ def synthetic_gpu_run() -> RunData:
     """Telemetry as the NVML source reads it from a synthetic library, beside invented repetitions; the page says so."""
     gpu = SyntheticGpu(memory_used=400 << 20, processes=[(4242, 0)])
     named: dict[str, Any] = {
-        "gpu_name": "Synthetic GPU (stand-in for NVML, nothing of it was measured)",
+        "gpu_name": "Synthetic GPU (stand-in for NVML, not measured)",
         "build_backends": "CUDA",
     }
     run = run_over_time(gpu=True, sweep_name="synthetic GPU telemetry")

@@ -129,7 +129,8 @@ def _names(view: Batches, y: Spec) -> Spec:
     ends += [(math.log10(tps), "compute", rows) for tps, rows in roofs.items()]
     ends.sort()
     low, high = (math.log10(end) for end in y["scale"]["domain"])
-    placed = spread_apart([(height, label) for height, label, _ in ends], gap=(high - low) * 0.07)
+    heights = [(height, label) for height, label, _ in ends]
+    placed = spread_apart(heights, gap=(high - low) * 0.07, floor=low)
     named = [
         {"y": 10**height, "label": label, "of_rows": rows}
         for (height, label), (_, _, rows) in zip(placed, ends, strict=True)

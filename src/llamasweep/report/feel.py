@@ -70,7 +70,11 @@ def feel(rows: Sequence[Row]) -> Feel | None:
         models=tuple(
             ModelWaits(
                 subject=tg.subject,
-                setting=", ".join(setting_word(axis, axis_value(tg, axis)) for axis in axes),
+                setting=", ".join(
+                    setting_word(axis, value)
+                    for axis in axes
+                    if (value := axis_value(tg, axis)) is not None
+                ),
                 anchors=(tg.anchor, pp.anchor),
                 waits=tuple(_wait(tg.subject, one, longest_s) for one in of_model),
             )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from llamasweep.report import figures
 from llamasweep.report.comparison import median
+from llamasweep.report.headline import BROKEN_ABOVE
 from llamasweep.report.names import shown
 from llamasweep.report.rows import Row
 from llamasweep.report.strips import per_model
@@ -74,6 +75,10 @@ def title(view: Ladder) -> str:
             f"{fewest.label} moves {figures.percent(fewest.bytes_per_token / most.bytes_per_token)} of the bytes of "
             f"{most.label} and writes {figures.times(fewest.tps / most.tps)} as fast"
         )
+    above = [rung.label for share, rung in known if share > BROKEN_ABOVE]
+    if above:
+        verb = "lies" if len(above) == 1 else "lie"
+        return f"{' and '.join(above)} {verb} above bandwidth ÷ bytes, so one of these is wrong"
     least, best = min(known, key=lambda pair: pair[0]), max(known, key=lambda pair: pair[0])
     if best[0] - least[0] <= STEADY_WITHIN:
         share = figures.span(figures.percent(least[0]), figures.percent(best[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llamasweep.report.latency import MEASURES, Latency, Timing, duration, timing_words
+from llamasweep.report.latency import Latency, Timing, duration, timing_words
 from llamasweep.report.mark_rows import told
 from llamasweep.report.marks import (
     DASHES,
@@ -32,7 +32,7 @@ def latency_chart(view: Latency) -> Spec:
 
 def _scale(view: Latency) -> tuple[float, str]:
     most = max(timing.p95_s or timing.median_s for line in view.lines for timing in line)
-    return (1.0, "s") if most >= 1 else (1e-3, "ms")
+    return (1.0, "seconds") if most >= 1 else (1e-3, "milliseconds")
 
 
 def _value(timing: Timing, view: Latency) -> Spec:
@@ -46,7 +46,7 @@ def _value(timing: Timing, view: Latency) -> Spec:
 
 
 def _bars(view: Latency) -> Spec:
-    title = f"{MEASURES[view.measure]}, {_scale(view)[1]}"
+    title = _scale(view)[1]
     values = [
         _value(timing, view)
         | {
@@ -88,8 +88,7 @@ def _bars(view: Latency) -> Spec:
 
 
 def _lines(view: Latency, axis: str) -> Spec:
-    scale, unit = _scale(view)
-    title = f"{MEASURES[view.measure]}, {unit}"
+    scale, title = _scale(view)
     values = [
         _value(timing, view)
         | {

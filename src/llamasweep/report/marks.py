@@ -303,8 +303,12 @@ def end_labels(values: Sequence[Spec], panel: Panel) -> list[Spec]:
     ]
 
 
-def spread_apart(ends: Sequence[tuple[float, str]], *, gap: float) -> list[tuple[float, str]]:
+def spread_apart(
+    ends: Sequence[tuple[float, str]], *, gap: float, floor: float = 0.0
+) -> list[tuple[float, str]]:
     """Names in the order of their heights, each at least `gap` above the one before, moved as little as that needs.
+
+    None lies below `floor`, the bottom of the axis.
 
     Least squares: heights less index x gap must not fall, so neighbours that would are pooled to their mean.
     """
@@ -317,7 +321,7 @@ def spread_apart(ends: Sequence[tuple[float, str]], *, gap: float) -> list[tuple
             mean = (mean * n + before * n_before) / (n + n_before)
             n += n_before
         pools.append((mean, n))
-    level = [mean for mean, n in pools for _ in range(n)]
+    level = [max(mean, floor) for mean, n in pools for _ in range(n)]
     return [(mean + i * gap, ordered[i][1]) for i, mean in enumerate(level)]
 
 

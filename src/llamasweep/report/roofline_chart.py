@@ -35,7 +35,7 @@ def roofline_chart(view: Roofline) -> Spec:
     right = max(spot.flop_per_byte for spot in view.spots) * 2
     roof = _roof(view, view.bandwidth_bytes_per_s, left, right)
     others = [_roof(view, other.bytes_per_s, left, right) for other in view.other_roofs]
-    bottom = min(spot.flop_per_s for spot in view.spots) / 4
+    bottom = min(roof[0]["y"], *(spot.flop_per_s for spot in view.spots)) / 3
     x: Spec = log_quantity("x", "FLOP per byte", [left, right])
     highest = [point["y"] for line in (roof, *others) for point in line]
     top = max(*highest, *(spot.flop_per_s for spot in view.spots)) * 2
@@ -107,11 +107,14 @@ def _spot_names(kind: str, of_kind: Sequence[_Named], gap: float, x: Spec, y: Sp
     """Names right of generation and left of prompts, moved apart along the logarithmic axis."""
     clusters = _clusters(of_kind, gap / 2)
     ends = [
-        (math.log10(first.flop_per_s), value["label"] + _more(len(cluster)))
+        (
+            math.log10(first.flop_per_s),
+            f"{len(cluster)} rows" if len(cluster) > 1 else value["label"],
+        )
         for cluster in clusters
         for value, first in cluster[:1]
     ]
-    placed = spread_apart(ends, gap=gap)
+    placed = spread_apart(ends, gap=gap, floor=math.log10(y["scale"]["domain"][0]))
     names = [
         {
             "x": cluster[0][0]["x"],
@@ -128,12 +131,8 @@ def _spot_names(kind: str, of_kind: Sequence[_Named], gap: float, x: Spec, y: Sp
     return layer
 
 
-def _more(n: int) -> str:
-    return f" and {n - 1} more" if n > 1 else ""
-
-
 def _clusters(of_kind: Sequence[_Named], near: float) -> list[list[_Named]]:
-    """Spots, lowest first; those within `near` decades of the first of a cluster have one name together."""
+    """Spots, lowest first; those within `near` decades of the first of a cluster would hide each other's names."""
     clusters: list[list[_Named]] = []
     for value, spot in sorted(of_kind, key=lambda one: (one[1].flop_per_s, one[0]["label"])):
         first = clusters[-1][0][1] if clusters else None

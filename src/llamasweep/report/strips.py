@@ -157,7 +157,7 @@ def _strip(
 ) -> Strip:
     row = _subject_row(pair)
     words = [setting_word(axis, axis_value(row, axis)) for axis in axes]
-    words += [_chosen_word(axis, pair) for axis in shortened]
+    words += [_chosen_word(axis, pair) for axis in shortened if _is_set(axis, pair)]
     return Strip(
         subject=row.subject,
         setting=", ".join(words),
@@ -168,13 +168,19 @@ def _strip(
     )
 
 
+def _is_set(axis: str, pair: Pair) -> bool:
+    """Whether the sweep chose a value for it; what is left to the engine in both rows goes without saying."""
+    return any(row is not None and axis_value(row, axis) is not None for row in pair)
+
+
 def _chosen_word(axis: str, pair: Pair) -> str:
     """The setting that was fastest, said of each track where they differ."""
     kinds = [(row.kind, axis_value(row, axis)) for row in pair if row is not None and row.rates]
     if len({value for _, value in kinds}) == 1:
         return setting_word(axis, kinds[0][1])
     return f"{axis_word(axis)} " + ", ".join(
-        f"{value_word(value)} ({kind})" for kind, value in kinds
+        f"{'left to the engine' if value is None else value_word(value)} ({kind})"
+        for kind, value in kinds
     )
 
 

@@ -105,6 +105,7 @@ def test_names_are_moved_apart_as_little_as_needed() -> None:
     placed = spread_apart([(10.0, "c"), (10.0, "a"), (10.0, "b"), (30.0, "far")], gap=2.0)
     assert placed == [(8.0, "a"), (10.0, "b"), (12.0, "c"), (30.0, "far")]
     assert spread_apart([], gap=1.0) == []
+    assert spread_apart([(0.1, "b"), (0.1, "a")], gap=2.0) == [(0.0, "a"), (2.0, "b")]
 
 
 def test_one_repetition_has_no_range_to_draw() -> None:

@@ -42,6 +42,11 @@ def test_a_quantisation_that_falls_behind_is_named() -> None:
     )
 
 
+def test_a_speed_above_the_line_is_an_error_of_the_line() -> None:
+    (view,) = ladders(rows_of([run_of([_quant(1, "Q8_0", 1.8), _quant(2, "Q4_0", 0.9)])]))
+    assert title(view) == "Q8_0 lies above bandwidth ÷ bytes, so one of these is wrong"
+
+
 def test_without_a_bandwidth_only_what_is_measured_is_compared() -> None:
     parts = [_quant(1, "Q8_0", 0.8), _quant(2, "Q4_0", 0.8)]
     parts = [(replace(a, ceiling_bandwidth_bytes_per_s=None), s) for a, s in parts]

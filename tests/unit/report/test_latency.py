@@ -31,7 +31,8 @@ def _along_streams() -> Latency:
 
 def test_a_column_in_seconds_or_milliseconds_is_read_and_absent_stays_absent() -> None:
     def row(**columns: Any) -> Row:
-        return cast("Row", SimpleNamespace(attempt=SimpleNamespace(**columns)))
+        requests = SimpleNamespace(**columns)
+        return cast("Row", SimpleNamespace(attempt=SimpleNamespace(requests=requests)))
 
     assert seconds(row(ttft_median_s=0.25), "ttft", "median") == 0.25
     assert seconds(row(ttft_median_ms=250.0), "ttft", "median") == 0.25
