@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -195,11 +196,79 @@ def simulate(name: str, n_series: int) -> dict[str, Any]:
     return {"n_series": n_series, **shares}
 
 
+def drawn() -> dict[str, Any]:
+    """A Vega-Lite chart of one series with a step, a spike, a drift and gaps, and what was found in it."""
+    draw = np.random.default_rng(SEED)
+    sigmas = draw.standard_normal(90)
+    sigmas[25:] -= 4
+    sigmas[40] -= 12
+    sigmas[55:] += 8 * np.clip(np.arange(35) / 25, 0, 1)
+    rates = [float(v) for v in LEVEL_TPS * np.exp(SIGMA * sigmas)]
+    values = [None if i in (10, 33, 34, 70) else v for i, v in enumerate(rates)]
+    points = [{"build": i, "tps": v} for i, v in enumerate(values) if v is not None]
+    changes = [
+        {
+            "from": c.index - 0.5,
+            "to": c.last_index if c.kind == "drift" else c.index - 0.5,
+            "kind": c.kind,
+            "told": f"{c.kind} {c.ratio - 1:+.1%}".replace("-", "−"),
+        }
+        for c in change_points(values)
+    ]
+    x = {"field": "from", "type": "quantitative"}
+    color = {"field": "kind", "type": "nominal", "legend": None}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": 720,
+        "height": 220,
+        "layer": [
+            {
+                "data": {"values": points},
+                "mark": {"type": "point", "filled": True, "color": "#555"},
+                "encoding": {
+                    "x": {"field": "build", "type": "quantitative", "title": "build"},
+                    "y": {
+                        "field": "tps",
+                        "type": "quantitative",
+                        "title": "t/s",
+                        "scale": {"zero": False},
+                    },
+                },
+            },
+            {
+                "data": {"values": changes},
+                "mark": {"type": "rect", "opacity": 0.15},
+                "encoding": {"x": x, "x2": {"field": "to"}, "color": color},
+            },
+            {
+                "data": {"values": changes},
+                "mark": {"type": "rule", "strokeDash": [4, 3]},
+                "encoding": {"x": x, "color": color},
+            },
+            {
+                "data": {"values": changes},
+                "mark": {"type": "text", "align": "left", "dx": 4, "y": 10},
+                "encoding": {"x": x, "text": {"field": "told"}, "color": color},
+            },
+        ],
+    }
+
+
 def main() -> None:
     """Every sort of series, as many as asked."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--series", type=int, default=500, help="of each sort")
+    options.add_argument("--draw", type=Path, help="write one series as SVG and stop")
     chosen = options.parse_args()
+    if chosen.draw:
+        import vl_convert
+
+        from llamasweep.report.render import VEGA_LITE
+
+        chosen.draw.write_text(
+            vl_convert.vegalite_to_svg(drawn(), vl_version=VEGA_LITE), encoding="utf-8"
+        )
+        return
     started = time.perf_counter()
     found = {}
     for name in SERIES:

@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from llamasweep.stats import sign_flip, walsh
-from llamasweep.stats.boundary import capped
 from llamasweep.stats.compare import floor_log
-from llamasweep.stats.confirm import confirmation_rounds
+from llamasweep.stats.confirm import confirmation_rounds, p_beyond_half_floor
 from llamasweep.stats.many import holm
 from llamasweep.stats.sequential import StoppingRule, decide_many
 from llamasweep.stats.spending import interval_trims
@@ -99,12 +98,14 @@ def ours(draw: np.random.Generator, case: Scenario, a: Floats, b: Floats) -> dic
     """Decisions after each round, and those of the confirmation on fresh rounds."""
     d = b - a + case.shift
     states, stops = _decided(d)
+    low, high = _intervals(d, stops)
+    is_sure = (low > FLOOR) | (high < -FLOOR)
     official = np.zeros(len(d), dtype=np.bool_)
     n_fresh, is_held = [], []
     for start in range(0, len(d), N_CELLS):
         rows = start + np.flatnonzero(states[start : start + N_CELLS] <= SLOWER)
         if len(rows):
-            found, rounds, held = _confirmed(draw, case, states[rows], stops[rows])
+            found, rounds, held = _confirmed(draw, case, states[rows], is_sure[rows])
             official[rows] = found
             n_fresh += rounds
             is_held += held
@@ -118,23 +119,25 @@ def ours(draw: np.random.Generator, case: Scenario, a: Floats, b: Floats) -> dic
         "undecided": float(np.mean(unsettled)),
         "rounds": float(np.mean(stops)),
         "confirmation_rounds": float(np.mean(n_fresh)) if n_fresh else None,
-        "coverage": float(np.mean(_coverage(d, stops, case.shift))),
+        "coverage": float(np.mean((low <= case.shift) & (case.shift <= high))),
         "n_confirmations": len(is_held),
         "n_confirmations_covered": int(np.sum(is_held)),
     }
 
 
 def _confirmed(
-    draw: np.random.Generator, case: Scenario, states: Ints, stops: Ints
+    draw: np.random.Generator, case: Scenario, states: Ints, is_sure: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.bool_], list[int], list[bool]]:
     """(is official, fresh rounds, whether the interval holds the true shift) of each candidate of one sweep."""
-    n_fresh = [confirmation_rounds(len(states), int(n), RULE.alpha) for n in stops]
+    n_fresh = [
+        confirmation_rounds(len(states), is_clear=bool(sure), alpha=RULE.alpha) for sure in is_sure
+    ]
     towards = np.where(states == FASTER, 1.0, -1.0)
     p_values, is_beyond, is_held = [], [], []
     a, b = sides(draw, case.kind, case.sigma, len(states), max(n_fresh))
     for row, n in enumerate(n_fresh):
         fresh = (b - a)[row, :n] + case.shift
-        p_values.append(sign_flip.greater(capped(fresh) * towards[row]))
+        p_values.append(p_beyond_half_floor(fresh * towards[row], FLOOR))
         is_beyond.append(walsh.shift(fresh) * towards[row] > FLOOR)
         low, high = walsh.interval(fresh, RULE.alpha) or (-math.inf, math.inf)
         is_held.append(low <= case.shift <= high)
@@ -146,16 +149,16 @@ def _decided(d: Floats, block: int = 80) -> tuple[Ints, Ints]:
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
 
-def _coverage(d: Floats, stops: Ints, shift: float) -> npt.NDArray[np.bool_]:
-    """Whether the adjusted interval at the stop holds the true shift."""
+def _intervals(d: Floats, stops: Ints) -> tuple[Floats, Floats]:
+    """The adjusted interval at the stop of each row."""
     trims = interval_trims(RULE.min_rounds, RULE.max_rounds, RULE.alpha)
-    covered = np.zeros(len(d), dtype=np.bool_)
+    low, high = np.empty(len(d)), np.empty(len(d))
     for n in np.unique(stops):
         rows = stops == n
         averages = walsh.walsh_averages(d[rows, :n])
         k = trims[n - 1]
-        covered[rows] = (averages[:, k] <= shift) & (averages[:, -1 - k] >= shift)
-    return covered
+        low[rows], high[rows] = averages[:, k], averages[:, -1 - k]
+    return low, high
 
 
 def upstream(case: Scenario, a: Floats, b: Floats) -> dict[str, Any]:

@@ -7,7 +7,13 @@ finds changes in a history. Knows no files, no clock and no engine. docs/regress
 from llamasweep.stats.cells import CellComparison, SidesCompared, compare_sides
 from llamasweep.stats.change_points import ChangePoint, change_points
 from llamasweep.stats.compare import compare_paired, compare_unpaired
-from llamasweep.stats.confirm import Candidate, Confirmation, confirm, confirmation_rounds
+from llamasweep.stats.confirm import (
+    Candidate,
+    Confirmation,
+    confirm,
+    confirmation_rounds,
+    is_clear,
+)
 from llamasweep.stats.differences import Difference
 from llamasweep.stats.floor import Floor, SameBuildPairs, default_floor, floor_of, practical_floors
 from llamasweep.stats.many import benjamini_hochberg, holm
@@ -51,6 +57,7 @@ __all__ = [
     "default_floor",
     "floor_of",
     "holm",
+    "is_clear",
     "practical_floors",
     "standing",
     "standing_verdict",

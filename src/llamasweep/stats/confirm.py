@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from llamasweep.stats import sign_flip
+from llamasweep.stats.arrays import Floats
 from llamasweep.stats.boundary import capped
 from llamasweep.stats.compare import TOLERANCE, compare_paired, floor_log
 from llamasweep.stats.many import holm
@@ -39,9 +40,9 @@ class Candidate:
 class Confirmation:
     """What the fresh rounds say.
 
-    is_confirmed: the one-sided p, corrected by Holm, is at most alpha / 2 and the fresh estimate lies beyond the floor
-    in the direction seen before. p_holm: corrected p; 1 without a usable round. comparison: of the fresh rounds alone,
-    with a plain interval, as their number was fixed.
+    is_confirmed: the one-sided p of "at most half the floor", corrected by Holm, is at most alpha / 2 and the fresh
+    estimate lies beyond the floor in the direction seen before. p_holm: corrected p; 1 without a usable round.
+    comparison: of the fresh rounds alone, with a plain interval, as their number was fixed.
     """
 
     is_confirmed: bool
@@ -50,20 +51,34 @@ class Confirmation:
     comparison: Comparison
 
 
-def confirmation_rounds(n_candidates: int, n_first_rounds: int, alpha: float = 0.05) -> int:
+def confirmation_rounds(
+    n_candidates: int, *, is_clear: bool, alpha: float = 0.05, max_rounds: int = 20
+) -> int:
     """Fresh rounds for one of so many candidates: what the least corrected p of a sign-flip test needs, and two to spare.
 
-    2^-n × candidates ≤ alpha / 2, at least ten, and at least as many as the cell needed at first, because it may be
-    noisy. Raises ValueError for fewer than one candidate.
+    2^-n × candidates ≤ alpha / 2, at least ten. is_clear: whether the first interval lies wholly beyond the floor
+    (`is_clear`); if not, the cell gets max_rounds, because its estimate must be good. Raises ValueError for fewer than
+    one candidate.
     """
     if n_candidates < 1:
         raise ValueError("nothing to confirm")
     for_least_p = math.ceil(math.log2(2 * n_candidates / alpha)) + SPARE_ROUNDS
-    return max(LEAST_ROUNDS, for_least_p, n_first_rounds)
+    return max(LEAST_ROUNDS, for_least_p, 0 if is_clear else max_rounds)
+
+
+def is_clear(first: Comparison) -> bool:
+    """Whether the interval of the first rounds lies wholly beyond the floor, to either side."""
+    if first.low is None or first.high is None:
+        return False
+    floor = floor_log(first.floor_fraction)
+    return math.log(first.low) > floor or math.log(first.high) < -floor
 
 
 def confirm(candidates: Mapping[Key, Candidate], *, alpha: float = 0.05) -> dict[Key, Confirmation]:
-    """Which candidates hold on their fresh rounds. alpha: of an error anywhere, both directions together."""
+    """Which candidates hold on their fresh rounds.
+
+    alpha: of calling any change of up to half the floor official in the whole sweep, both directions together.
+    """
     p_values = [_one_sided(candidate) for candidate in candidates.values()]
     return {
         key: _confirmation(candidate, p_holm, alpha)
@@ -73,9 +88,14 @@ def confirm(candidates: Mapping[Key, Candidate], *, alpha: float = 0.05) -> dict
 
 def _one_sided(candidate: Candidate) -> float:
     d, _ = paired_logs(candidate.a_tps, candidate.b_tps)
-    if len(d) == 0:
-        return 1.0
-    return sign_flip.greater(capped(d) if candidate.direction == "faster" else -capped(d))
+    return p_beyond_half_floor(
+        d if candidate.direction == "faster" else -d, floor_log(candidate.floor_fraction)
+    )
+
+
+def p_beyond_half_floor(towards: Floats, floor: float) -> float:
+    """p of the sign-flip test that the change is at most half the floor. towards, floor: logs, upwards; 1 of nothing."""
+    return sign_flip.greater(capped(towards - floor / 2)) if len(towards) else 1.0
 
 
 def _confirmation(candidate: Candidate, p_holm: float, alpha: float) -> Confirmation:

@@ -1,7 +1,7 @@
 """How much of the error is spent after which round, and the interval that stays honest when somebody stops early.
 
 The spending function is Pocock's as Lan and DeMets (1983) write it: α ln(1 + (e - 1) t), t = rounds ÷ most rounds. It
-lets a clear change stop at round 7 of 20; O'Brien–Fleming's has spent 1 in 900 of α there and would wait past round 10.
+lets a clear change stop at round 7 of 20; O'Brien–Fleming's has spent 0.0009 of 0.05 there and cannot reject before 10.
 """
 
 from __future__ import annotations

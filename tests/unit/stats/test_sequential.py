@@ -12,6 +12,7 @@ from llamasweep.stats import (
     confirm,
     confirmation_rounds,
     decide,
+    is_clear,
 )
 
 RULE = StoppingRule()
@@ -136,19 +137,27 @@ def test_a_rule_that_cannot_be_followed_is_refused(wrong: dict[str, float]) -> N
 
 # -- confirmation
 @pytest.mark.parametrize(
-    ("n_candidates", "n_first", "expected"), [(1, 7, 10), (40, 7, 13), (1, 20, 20)]
+    ("n_candidates", "clear", "expected"),
+    [(1, True, 10), (40, True, 13), (1, False, 20), (10**6, False, 28)],
 )
 def test_fresh_rounds_suffice_for_the_corrected_p(
-    n_candidates: int, n_first: int, expected: int
+    n_candidates: int, clear: bool, expected: int
 ) -> None:
-    n = confirmation_rounds(n_candidates, n_first)
+    n = confirmation_rounds(n_candidates, is_clear=clear)
     assert n == expected
     assert n_candidates * 2.0**-n <= 0.025
 
 
+def test_a_change_is_clear_where_its_interval_lies_wholly_beyond_the_floor() -> None:
+    assert is_clear(decide(*rounds(0.9), RULE).comparison)
+    assert is_clear(decide(*rounds(1.12), RULE).comparison)
+    assert not is_clear(decide(*rounds(0.955, 0.02), RULE).comparison)
+    assert not is_clear(decide([1.0], [2.0], RULE).comparison)
+
+
 def test_no_candidate_needs_no_rounds() -> None:
     with pytest.raises(ValueError, match="nothing to confirm"):
-        confirmation_rounds(0, 7)
+        confirmation_rounds(0, is_clear=True)
 
 
 def candidate(ratio: float, direction: str, seed: int = 1) -> Candidate:
@@ -167,6 +176,10 @@ def test_a_sure_change_within_the_floor_is_not_confirmed() -> None:
     found = confirm({"small": candidate(0.98, "slower")})["small"]
     assert found.p_holm <= 0.025
     assert not found.is_confirmed
+
+
+def test_a_sure_change_of_less_than_half_the_floor_has_no_small_p() -> None:
+    assert confirm({"small": candidate(0.99, "slower")})["small"].p_holm > 0.5
 
 
 def test_many_candidates_need_a_smaller_p() -> None:
