@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from tests.unit.report.factory import (
@@ -17,7 +17,8 @@ from tests.unit.report.factory import (
     sweep_parts,
 )
 
-from llamasweep.results.records import Attempt, RunData, TelemetryFigures
+from llamasweep.results.records import RunData, TelemetryFigures
+from llamasweep.results.request_times import RequestTimes
 
 PEAK_FLOP_PER_S = 6.4e12
 PERPLEXITY = {"Q4_0": 6.11, "Q4_K_M": 5.98, "Q8_0": 5.83}
@@ -30,12 +31,10 @@ CALIBRATED = {
 }
 
 
-def streamed(part: Part, **columns: float) -> Part:
-    """The same attempt with latency columns, as far as the records know them."""
+def streamed(part: Part, **columns: Any) -> Part:
+    """The same attempt with the times of its requests."""
     base, samples = part
-    known = {f.name for f in fields(Attempt)}
-    kept: dict[str, Any] = {name: value for name, value in columns.items() if name in known}
-    return replace(base, **kept), samples
+    return replace(base, requests=RequestTimes(**columns)), samples
 
 
 def every_axis_run(**changes: Any) -> RunData:
