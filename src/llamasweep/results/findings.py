@@ -19,7 +19,7 @@ _UNITS: dict[str, Callable[[float], str]] = {
     "_bytes_per_s": format_bytes_per_s,
     "_flop_per_s": format_flop_per_s,
     "_bytes": lambda value: format_bytes(round(value)),
-    "_fraction": lambda value: f"{value * 100:.3g} %",
+    "_fraction": lambda value: f"{value * 100:.3g} %" if value < 9.995 else f"{value * 100:,.0f} %",
     "_tps": format_tps,
     "_ms": lambda value: f"{value:.3g} ms",
     "_mhz": lambda value: f"{value:.0f} MHz",

@@ -655,3 +655,12 @@ def test_a_build_without_avx2_is_told_on_a_machine_that_has_it(
     finding = found(run_of([attempt()], machine=machine, builds=builds), "missing_instructions")
 
     assert (None if finding is None else value(finding, "missing_in_the_build")) == missing
+
+
+@pytest.mark.parametrize(
+    ("fraction", "shown"), [(0.4321, "43.2 %"), (9.99, "999 %"), (15.34, "1,534 %")]
+)
+def test_shares_are_never_written_with_exponents(fraction: float, shown: str) -> None:
+    finding = said(run_of([attempt(median_tps=12.0 * max(1.1, fraction))]), "above_ceiling")
+    item = replace(finding.evidence[0], value=fraction)
+    assert item.text == f"share of the ceiling {shown}"
