@@ -80,8 +80,8 @@ def frugal_title(frugal: Frugal) -> str:
         parts.append(figures.counted(frugal.saved_threads, "thread") + " fewer")
     if frugal.saved_memory_bytes is not None:
         parts.append(f"{figures.size(frugal.saved_memory_bytes)} less memory")
-    what = " and ".join(parts) if parts else "the least cost"
-    return f"Within 3{figures.THIN}% of the fastest, with {what}"
+    where = "" if len(frugal.within) > 1 else f" in {_KINDS[frugal.within[0]]}"
+    return f"Within 3{figures.THIN}% of the fastest{where}, with {' and '.join(parts)}"
 
 
 def frugal(best: ModelBest, found: Frugal) -> list[str]:

@@ -53,7 +53,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frugal:
-    """The cheapest setting within 3 % of the fastest: fewest threads, then least memory, then the fastest.
+    """The cheapest setting within 3 % of the fastest that costs less: fewest threads, then least memory, then the fastest.
 
     by_purpose: its rows, by kind of test. within: the kinds in which it is within 3 %. saved_threads, saved_memory_bytes:
     against the fastest setting of the first kind; None where not known or none.
@@ -72,8 +72,8 @@ class Frugal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelBest:
-    """One model of one run, as one engine measured it. choices: by kind, as far as measured. frugal: None where the
-    fastest setting is it. n_context: most tokens that were in the cache of any setting."""
+    """One model of one run, as one engine measured it. choices: by kind, as far as measured. frugal: None where
+    nothing within 3 % costs less. n_context: most tokens that were in the cache of any setting."""
 
     engine: str
     model_label: str
@@ -183,37 +183,49 @@ def _deepest(rows: Sequence[Contender], chosen: Contender) -> Contender | None:
 def _frugal(
     choices: Mapping[Purpose, Choice], fields: Mapping[Purpose, Sequence[Contender]]
 ) -> Frugal | None:
-    near: dict[Purpose, dict[Key, Contender]] = {}
-    for purpose, choice in choices.items():
-        near[purpose] = {
-            row.key: row
-            for row in fields[purpose]
-            if _is_near(row.rate, choice.chosen.rate)
-            and (row is choice.chosen or choice.are_all_doubtful or not row.doubts)
-        }
-    if not near:
-        return None
-    within: tuple[Purpose, ...] = tuple(near)
-    keys = set.intersection(*(set(of_kind) for of_kind in near.values()))
-    if not keys:
-        within = within[:1]
-        keys = set(near[within[0]])
-    first = choices[within[0]].chosen
-    candidates = near[within[0]]
-    key = min((k for k in candidates if k in keys), key=lambda k: _cost(candidates[k]))
-    if all(choices[purpose].chosen.key == key for purpose in within):
-        return None
-    by_purpose = {
-        purpose: row
-        for purpose in choices
-        if (row := next((r for r in fields[purpose] if r.key == key), None)) is not None
+    """Near in all kinds where that saves something, else in one kind alone."""
+    near = {purpose: _near(choice, fields[purpose]) for purpose, choice in choices.items()}
+    for within in dict.fromkeys((tuple(near), *((purpose,) for purpose in near))):
+        found = _cheapest(within, near, choices, fields)
+        if found is not None:
+            return found
+    return None
+
+
+def _near(choice: Choice, field: Sequence[Contender]) -> dict[Key, Contender]:
+    return {
+        row.key: row
+        for row in field
+        if _is_near(row.rate, choice.chosen.rate)
+        and (row is choice.chosen or choice.are_all_doubtful or not row.doubts)
     }
-    cheap = by_purpose[within[0]]
+
+
+def _cheapest(
+    within: tuple[Purpose, ...],
+    near: Mapping[Purpose, Mapping[Key, Contender]],
+    choices: Mapping[Purpose, Choice],
+    fields: Mapping[Purpose, Sequence[Contender]],
+) -> Frugal | None:
+    """The cheapest setting that is near in these kinds; None where it saves nothing against the fastest of the first."""
+    candidates = [
+        row
+        for key, row in near[within[0]].items()
+        if all(key in near[purpose] for purpose in within)
+    ]
+    if not candidates:
+        return None
+    cheap, fastest = min(candidates, key=_cost), choices[within[0]].chosen
+    threads = _saved(fastest.n_threads, cheap.n_threads, 1)
+    memory = _saved(fastest.memory_bytes, cheap.memory_bytes, MEMORY_STEP_BYTES)
+    if threads is None and (memory is None or fastest.n_threads != cheap.n_threads):
+        return None
+    of_kind = {p: [row for row in fields[p] if row.key == cheap.key] for p in choices}
     return Frugal(
-        by_purpose=by_purpose,
+        by_purpose={purpose: rows[0] for purpose, rows in of_kind.items() if rows},
         within=within,
-        saved_threads=_saved(first.n_threads, cheap.n_threads, 1),
-        saved_memory_bytes=_saved(first.memory_bytes, cheap.memory_bytes, MEMORY_STEP_BYTES),
+        saved_threads=threads,
+        saved_memory_bytes=memory,
     )
 
 

@@ -165,7 +165,7 @@ def test_the_cheapest_tells_what_it_saves_and_keeps() -> None:
     )
     assert [card.title for card in cards_of] == [
         "Fastest generation",
-        f"Within 3{THIN}% of the fastest, with 4 threads fewer",
+        f"Within 3{THIN}% of the fastest in generation, with 4 threads fewer",
     ]
     assert cards_of[1].evidence == (
         f"tg32 at depth 0: 9.90 ± 0.00{THIN}t/s, n = 3, 98{THIN}% of the fastest.",

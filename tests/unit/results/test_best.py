@@ -198,6 +198,24 @@ def test_of_equal_threads_the_least_memory_is_cheapest() -> None:
     assert (frugal.saved_threads, frugal.saved_memory_bytes) == (None, 1 << 30)
 
 
+def test_what_is_near_in_both_kinds_but_saves_nothing_gives_way_to_what_saves_in_one() -> None:
+    rows = [measured(1, 11.8, 4), measured(2, 12, 6), measured(3, 11.9, 8)]
+    best = only([*rows, read(4, 60, 4), read(5, 80, 6), read(6, 100, 8)])
+    assert best.frugal is not None
+    assert (best.frugal.contender.n_threads, best.frugal.within) == (4, ("tg",))
+    assert best.frugal.saved_threads == 2
+
+
+def test_less_memory_at_more_threads_is_not_cheaper() -> None:
+    rows = [
+        seen(measured(1, 12.0, 4), ram_peak_process_bytes=4 << 30),
+        seen(measured(2, 11.9, 8), ram_peak_process_bytes=3 << 30),
+        read(3, 100, 8),
+        read(4, 60, 4),
+    ]
+    assert only(rows).frugal is None
+
+
 def test_device_memory_counts_too() -> None:
     row = seen(measured(1, 12), ram_peak_process_bytes=1000, vram_peak_device_bytes=500)
     assert contenders(run_of([row]))[0].memory_bytes == 1500
