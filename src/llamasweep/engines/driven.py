@@ -1,7 +1,7 @@
 """Servers as engines, measured by a process of our own that speaks as an engine does: the job it gets, the lines it says.
 
 Rows go to stdout as JSON, progress and the one reason of a failure to stderr, where a server's own log goes too. So a server
-is logged, timed out, resumed and ended like any other engine (docs/decisions/0012). Pure.
+is logged, timed out, resumed and ended like any other engine (docs/decisions/0013). Pure.
 """
 
 from __future__ import annotations

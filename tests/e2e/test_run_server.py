@@ -1,0 +1,80 @@
+"""Whole sweeps on the real llama-server: rates by two clocks, streams together, the prompt cache, and a model it cannot load."""
+
+from __future__ import annotations
+
+import pytest
+from tests.e2e.engines import find_program
+from tests.fakes.models import write_model
+from tests.integration.running import Desk, engines_alive
+
+from llamasweep import load_results
+
+pytestmark = pytest.mark.needs_llama
+HEAD = "version: 1\nengine: llama-server\nbandwidth: 20 GB/s\nwarmup: true\n"
+MODEL = "models: [{synth: tiny-llama, quants: [Q4_0]}]\n"
+
+
+@pytest.mark.parametrize("build", ["11434", "10488"])
+def test_streams_are_measured_by_the_client_and_by_the_server(desk: Desk, build: str) -> None:
+    find_program(build, "llama-server")
+    sweep = desk.write_sweep(
+        f"{HEAD}{MODEL}builds: [{build}]\ntests: [pp128, tg16, pg64+8]\nrepetitions: 3\n"
+        "matrix: {threads: [1], concurrency: [1, 4]}\n"
+    )
+
+    ended = desk.run(sweep)
+
+    assert ended.code == 0, ended.stderr
+    (run,) = (desk.folder / "results").iterdir()
+    cells = load_results(run)
+    assert set(cells["status"]) == {"ok"}
+    assert len(cells) == 6
+    assert (cells["concurrency_applied"] == cells["concurrency"]).all()
+    assert (cells["n_requests"] == 3 * cells["concurrency"]).all()
+    assert cells["ttft_median_s"].notna().all()
+    assert (cells["ttft_median_s"] <= cells["ttft_p95_s"]).all()
+    assert (cells["n_requests_counted_here"] == 0).all()
+    one = cells[cells["concurrency"] == 1].set_index("test_kind")
+    # Two clocks on one stream: ours also sees HTTP, a few milliseconds of a hundred.
+    assert one.loc["pp", "median_tps"] == pytest.approx(one.loc["pp", "server_pp_tps"], rel=0.35)
+    assert one.loc["tg", "median_tps"] == pytest.approx(one.loc["tg", "server_tg_tps"], rel=0.35)
+    assert one.loc["pp", "n_prompt_counted"] == 128
+    assert one.loc["tg", "ceiling_tps"] > 0
+    assert cells[cells["concurrency"] == 4]["ceiling_tps"].isna().all()
+    assert not engines_alive([str(desk.folder)])
+
+
+def test_a_prompt_that_was_read_before_is_answered_sooner(desk: Desk) -> None:
+    find_program("11434", "llama-server")
+    sweep = desk.write_sweep(
+        f"{HEAD}{MODEL}builds: [11434]\ntests: [pp512]\nrepetitions: 3\n"
+        "matrix: {threads: [1], prompt_cache: [cold, warm]}\n"
+    )
+
+    ended = desk.run(sweep)
+
+    assert ended.code == 0, ended.stderr
+    (run,) = (desk.folder / "results").iterdir()
+    cells = load_results(run).set_index("prompt_cache")
+    assert cells.loc["warm", "ttft_median_s"] < cells.loc["cold", "ttft_median_s"] / 3
+    assert cells.loc["cold", "n_cached_tokens"] <= 16
+    assert cells.loc["warm", "n_cached_tokens"] >= 500
+    assert "prompt_cached" not in cells.loc["warm", "flags"]
+
+
+def test_a_model_that_the_server_cannot_load_is_a_row_with_its_own_words(desk: Desk) -> None:
+    find_program("11434", "llama-server")
+    alien = write_model(desk.folder / "alien.gguf", arch="llamazilla")
+    sweep = desk.write_sweep(
+        f"{HEAD}models: [{{path: {alien}}}]\nbuilds: [11434]\ntests: [pp16, tg4]\nrepetitions: 1\n"
+    )
+
+    ended = desk.run(sweep)
+
+    assert ended.code == 1
+    (run,) = (desk.folder / "results").iterdir()
+    cells = load_results(run)
+    assert set(cells["error_kind"]) == {"unknown_architecture"}
+    assert len(cells) == 2
+    assert "llamazilla" in cells["error_message"].iloc[0]
+    assert not engines_alive([str(desk.folder)])
