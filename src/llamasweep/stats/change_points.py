@@ -18,8 +18,9 @@ from llamasweep.stats import rank_sum
 from llamasweep.stats.arrays import Bools, Floats, Ints
 from llamasweep.stats.ramps import Ramp, best_ramp, line, student_quantile
 from llamasweep.stats.rounds import Rate, is_usable
-from llamasweep.stats.segments import LEAST_POINTS, LEAST_SIGMA_SHARE, best_fits, n_steps
+from llamasweep.stats.segments import LEAST_POINTS, best_fits, n_steps
 from llamasweep.stats.spikes import (
+    LEAST_SIGMA,
     NEIGHBOURS,
     aside_threshold,
     far_points,
@@ -44,9 +45,6 @@ SHARED = 0.6
 
 LINE_PENALTY = 10.0
 """2 ln likelihood that a drift over the whole series must gain: by chance 1 clean series in 600 does."""
-
-FLAT = 1e-12
-"""Logs that differ by less are one level."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,10 +119,10 @@ def _with_before(change: ChangePoint, places: Ints) -> ChangePoint:
 def _level_changes(logs: Floats, places: Ints) -> list[ChangePoint]:
     """Steps and drifts of a series without gaps and spikes."""
     n = len(logs)
-    if n < 2 * LEAST_POINTS or np.ptp(logs) < FLAT:
+    if n < 2 * LEAST_POINTS:
         return []
     fits = best_fits(logs)
-    least = n * (LEAST_SIGMA_SHARE * float(np.ptp(logs))) ** 2
+    least = n * LEAST_SIGMA**2
     k = n_steps([error for error, _ in fits], n, step_penalty(n), least)
     error, steps = fits[k]
     whole = line(logs)
@@ -192,8 +190,6 @@ def _better_drift(
     start, end = levels.bounds[run[0]], levels.bounds[run[1] + 2]
     stretch = levels.logs[start:end]
     ramp = best_ramp(stretch)
-    if ramp is None:
-        return None
     n, penalty = len(levels.logs), step_penalty(len(levels.logs))
 
     def cost(drift: Ramp, n_places: float) -> float:

@@ -39,11 +39,11 @@ def line(values: Floats) -> Ramp:
     return _best(values, np.array([0]), np.array([n - 1]))
 
 
-def best_ramp(values: Floats) -> Ramp | None:
-    """The drift that leaves the least error; None where there are too few points for one."""
+def best_ramp(values: Floats) -> Ramp:
+    """The drift that leaves the least error. Raises ValueError for too few points."""
     n = len(values)
     if n <= LEAST_LENGTH:
-        return None
+        raise ValueError(f"{n} points hold no drift of {LEAST_LENGTH}")
     stride = math.ceil((n - 1) / MOST_KNOTS)
     knots = np.unique(np.append(np.arange(0, n, stride), n - 1))
     first, second = np.triu_indices(len(knots), 1)

@@ -13,8 +13,6 @@ from llamasweep.stats.arrays import Floats, Ints
 
 LEAST_POINTS = 3
 MOST_STEPS = 12
-LEAST_SIGMA_SHARE = 1e-6
-"""Stands in for the scatter of a series without any, relative to its range."""
 
 
 class SquaredError:

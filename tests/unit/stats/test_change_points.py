@@ -14,7 +14,7 @@ from tests.unit.stats import slow
 from llamasweep.stats import ChangePoint, change_points, changes_of_series
 from llamasweep.stats.ramps import best_ramp, line, student_quantile
 from llamasweep.stats.segments import best_fits, n_steps
-from llamasweep.stats.spikes import distances, scatter
+from llamasweep.stats.spikes import distances, far_points, scatter
 
 
 def noisy(levels: list[float], sigma: float = 0.004, seed: int = 0) -> list[float | None]:
@@ -46,6 +46,15 @@ def test_a_step_by_hand_without_noise() -> None:
 def test_noise_alone_is_no_change() -> None:
     assert change_points(noisy([50.0] * 40)) == []
     assert change_points([50.0] * 40) == []
+
+
+def test_rounded_speeds_have_no_changes_in_their_last_digit() -> None:
+    assert change_points([50.0] * 9 + [50.01] + [50.0] * 9 + [50.01] * 9) == []
+
+
+@pytest.mark.parametrize("values", [[50.0, 40.0, 50.0, 50.0, 50.0, 90.0], [1.0, 9.0] * 3])
+def test_six_points_of_which_some_are_odd_do_not_fail(values: list[float]) -> None:
+    assert all(change.kind == "spike" for change in change_points(values))
 
 
 @pytest.mark.parametrize("n_odd", [1, 2])
@@ -152,10 +161,10 @@ def test_the_best_ramp_equals_trying_every_pair_of_ends() -> None:
             solution, *_ = np.linalg.lstsq(design, values, rcond=None)
             errors[start, end] = float(np.sum((values - design @ solution) ** 2))
     found = best_ramp(values)
-    assert found is not None
     assert found.error == pytest.approx(min(errors.values()))
     assert (found.start, found.end) == min(errors, key=lambda ends: errors[ends])
-    assert best_ramp(values[:5]) is None
+    with pytest.raises(ValueError, match="no drift"):
+        best_ramp(values[:5])
 
 
 @pytest.mark.parametrize("n", [4, 5, 6, 7, 15])
@@ -166,6 +175,18 @@ def test_distances_equal_those_of_looking_at_each_point(n: int) -> None:
         off = [values[i] - statistics.median(level) for level in levels]
         expected = 0.0 if min(off) < 0 < max(off) else min(map(abs, off))
         assert found == pytest.approx(expected)
+
+
+def test_five_points_have_no_far_ones() -> None:
+    assert not far_points(np.array([0.0, 0.0, 9.0, 0.0, 0.0]), 3.0).any()
+    assert far_points(np.array([0.0, 0.1, 9.0, 0.0, 0.1, 0.0]), 3.0).tolist() == [
+        False,
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_three_points_have_no_levels_around_them() -> None:

@@ -66,6 +66,7 @@ def test_floors_are_kept_apart_by_kind_and_size() -> None:
             pairs("pp", GIB, 0.02, 13),
             pairs("pp", 9 * GIB, 0.02, 11),
             pairs("tg", GIB, 0.003, 14),
+            SameBuildPairs(test_kind="pg", model_size_bytes=GIB, a_tps=[None], b_tps=[1.0]),
         ]
     )
     assert set(found) == {("tg", 0), ("pp", 0)}
