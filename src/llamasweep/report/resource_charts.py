@@ -102,7 +102,9 @@ def _bars_chart(view: Bars, title: str, scale: float, color: str, show: Show) ->
             "name": shown(bar.label, 48),
             "value": bar.value / scale,
             "mark": bar.mark / scale if bar.mark is not None else None,
-            "label_x": max(bar.value, bar.value if bar.mark is None else bar.mark) / scale,
+            "predicted": bar.predicted / scale if bar.predicted is not None else None,
+            "label_x": max(end for end in (bar.value, bar.mark, bar.predicted) if end is not None)
+            / scale,
             "label": show(bar.value),
             "words": told([bar.row], bar.words),
             "of_row": told([bar.row]),
@@ -123,6 +125,19 @@ def _bars_chart(view: Bars, title: str, scale: float, color: str, show: Show) ->
             "transform": [{"filter": "isValid(datum.mark)"}],
             "mark": {**tick, "color": PALETTE["ink"]},
             "encoding": {"x": quantity("mark", title), **silent},
+        },
+        {
+            "transform": [{"filter": "isValid(datum.predicted)"}],
+            "mark": {
+                "type": "point",
+                "shape": "diamond",
+                "filled": False,
+                "size": 70,
+                "strokeWidth": 2,
+                "opacity": 1,
+                "color": PALETTE["ink"],
+            },
+            "encoding": {"x": quantity("predicted", title), **silent},
         },
         {
             "mark": {**text, "color": PALETTE["ink"]},

@@ -59,7 +59,12 @@ def _memory(rows: Sequence[Row]) -> ChartSection:
             title=view.title,
             subtitle=view.subtitle,
             spec=resource_charts.memory_chart(view),
-            caption="Bar: peak. Thick tick: size of all tensors.",
+            caption="Bar: peak. Thick tick: size of all tensors."
+            + (
+                " Hollow diamond: predicted before it was measured, weights + context + a bound of the compute buffer."
+                if any(bar.predicted is not None for bar in view.bars)
+                else ""
+            ),
         )
         for view in resources.memory_bars(rows)
     ]

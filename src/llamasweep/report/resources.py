@@ -21,13 +21,17 @@ _SCOPES = {"gpu": "the GPU", "cpu": "the CPU", "gpu+cpu": "GPU and CPU"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bar:
-    """One model's figure. mark: what it is held against, on the same axis; None if nothing. words: the whole in a sentence."""
+    """One model's figure. mark: what it is held against, on the same axis; None if nothing. words: the whole in a sentence.
+
+    predicted: what it should have been, made before; None where nobody can tell.
+    """
 
     row: Row
     label: str
     value: float
     mark: float | None
     words: str
+    predicted: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,6 +143,11 @@ def _memory(row: Row, where: Where) -> Measured:
     return row.ram_bytes if where == "RAM" else row.vram_bytes
 
 
+def _predicted(row: Row, where: Where) -> int | None:
+    of = row.attempt
+    return of.predicted_ram_bytes if where == "RAM" else of.predicted_vram_bytes
+
+
 def _memory_bars(rows: Sequence[Row], where: Where) -> Bars | None:
     known = _chosen(rows, None, lambda row: _memory(row, where))
     if not known:
@@ -151,6 +160,7 @@ def _memory_bars(rows: Sequence[Row], where: Where) -> Bars | None:
             value=value,
             mark=row.attempt.model_size_bytes,
             words=_memory_words(row, where, value),
+            predicted=_predicted(row, where),
         )
         for row, value in known[:MAX_BARS]
     )
@@ -186,6 +196,9 @@ def _label(row: Row, among: Sequence[tuple[Row, float]]) -> str:
 def _memory_words(row: Row, where: Where, value: float) -> str:
     size = row.attempt.model_size_bytes
     text = f"{shown(row.subject, 60)}: {where} peak {figures.size(value)}"
+    predicted = _predicted(row, where)
+    if predicted is not None:
+        text += f", predicted at most {figures.size(predicted)}"
     return text + (f", model {figures.size(size)}" if size else ", size of the model not known")
 
 

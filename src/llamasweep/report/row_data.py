@@ -103,6 +103,8 @@ _COLUMNS: dict[str, Callable[[Row], object]] = {
     "pencil_fraction": lambda row: row.pencil_fraction.value,
     "ram_peak_process_bytes": lambda row: row.ram_bytes.value,
     "vram_peak_device_bytes": lambda row: row.vram_bytes.value,
+    "predicted_ram_bytes": _of_attempt("predicted_ram_bytes"),
+    "predicted_vram_bytes": _of_attempt("predicted_vram_bytes"),
     "energy_per_token_j": lambda row: row.energy_j.value,
     "flags": lambda row: " ".join(row.flags) or None,
     "error_message": _of_attempt("error_message"),

@@ -269,6 +269,14 @@ class Attempt:
     ceiling_assumptions: tuple[str, ...] = field(
         default=(), metadata={"doc": "what the exact ceiling takes for granted", "unit": None}
     )
+    # -- memory that it should take, made before it was measured
+    predicted_ram_bytes: int | None = column(
+        "weights, context and a bound of the compute buffer in RAM, by the arithmetic of `llamasweep fit`",
+        unit="bytes",
+    )
+    predicted_vram_bytes: int | None = column(
+        "the same on the GPU; None where none holds a layer or the engine chooses", unit="bytes"
+    )
     # -- trust
     flags: tuple[str, ...] = field(
         default=(),

@@ -131,6 +131,8 @@ def ceiling_columns(
         reasons = dict.fromkeys(missing, str(kept["reason"]))
     if kept.get("peak_reason"):
         reasons["ceiling_peak_flop_per_s"] = str(kept["peak_reason"])
+    if kept.get("predicted_reason"):
+        reasons["predicted_ram_bytes"] = str(kept["predicted_reason"])
     if kept.get("ceiling_is_reference"):
         return columns, reasons, []
     return columns, reasons, _flags(columns["ceiling_fraction"])

@@ -17,6 +17,7 @@ from llamasweep.run.bandwidths import Bandwidths
 from llamasweep.run.ceiling_columns import describe_ceiling
 from llamasweep.run.group_log import GroupLog, GroupRecord, read_group_log
 from llamasweep.run.group_run import Command, OnEvent, Outcome, Stop, run_group
+from llamasweep.run.predicted_memory import predicted_memory
 from llamasweep.run.process import EngineProcess, clean_environment, inherited_settings
 from llamasweep.run.secrets import hide_in_argv, hide_in_environment, secrets_in
 from llamasweep.run.session import Session
@@ -146,7 +147,7 @@ def _ceiling(cell: Cell, group: Group, bench: Bench) -> dict[str, Any]:
     assert group.model.facts is not None  # noqa: S101  (a model without facts is never measured)
     bytes_per_s, source = bench.bandwidths.of(group)
     peak, peak_source = bench.bandwidths.peak_of(group)
-    return describe_ceiling(
+    ceiling = describe_ceiling(
         cell,
         group.model.facts,
         group.build,
@@ -155,6 +156,7 @@ def _ceiling(cell: Cell, group: Group, bench: Bench) -> dict[str, Any]:
         peak=peak,
         peak_source=peak_source,
     )
+    return {**ceiling, **predicted_memory(cell, group.model.facts, group.build)}
 
 
 def describe_cell(cell: Cell, group: Group, session: Session) -> dict[str, Any]:

@@ -72,3 +72,18 @@ def test_what_was_not_measured_has_no_section() -> None:
     assert resource_sections(_rows(measured(1, [10.0]))) == ()
     anchors = [section.anchor for section in resource_sections(_rows(*sweep_parts()))]
     assert anchors == ["roofline", "memory"]
+
+
+def test_a_peak_stands_beside_what_was_predicted_and_no_prediction_is_null() -> None:
+    told = measured(
+        1, [10.0], predicted_ram_bytes=2_200_000_000, telemetry=telemetry(SIZES["Q4_0"], gpu=False)
+    )
+    silent = measured(2, [9.0], model_label="other", telemetry=telemetry(SIZES["Q4_0"], gpu=False))
+    (view,) = memory_bars(rows_of([run_of([told, silent])]))
+    assert {bar.label: bar.predicted for bar in view.bars} == {
+        "tiny-llama Q4_0": 2_200_000_000,
+        "other Q4_0": None,
+    }
+    values = memory_chart(view)["data"]["values"]
+    assert [value["predicted"] for value in values].count(None) == 1
+    assert "predicted at most 2.05" in next(b.words for b in view.bars if b.predicted)

@@ -91,6 +91,7 @@ def _cell(number: int, kind: str, factor: float = 1.0, **changes: Any) -> Part:
             "n_depth": settings["n_depth"],
             "requested": settings,
             "telemetry": TelemetryFigures(ram_peak_process_bytes=round(size * 1.07)),
+            "predicted_ram_bytes": round(size * 1.11),
             **changes,
         },
     )
