@@ -278,7 +278,7 @@ def line_of(row: dict[str, Any]) -> str:
 def main() -> None:
     """Run every scenario; as many sweeps of each as asked, more of those without a change."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--sweeps", type=int, default=25, help="of 40 cells, of each scenario")
+    options.add_argument("--sweeps", type=int, default=10, help="of 40 cells, of each scenario")
     chosen = options.parse_args()
     started = time.perf_counter()
     print(HEADER, file=sys.stderr, flush=True)
