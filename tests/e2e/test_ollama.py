@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import threading
@@ -10,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.e2e.engines import find_ollama
 
+from llamasweep.cli import app
 from llamasweep.engines.http_exchange import RequestError, ServerAddress, parse_base_url
 from llamasweep.engines.ollama_answers import (
     Asked,
@@ -32,6 +35,7 @@ from llamasweep.engines.prompts import PromptShape, answered_count, calibrate
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.gguf.header import read_model
 from llamasweep.gguf.synth import cached_model
+from llamasweep.run import lock
 from llamasweep.run.process import clean_environment
 from llamasweep.run.server_process import ServerProcess
 
@@ -165,8 +169,11 @@ def test_both_modes_and_our_own_clock_agree(
     assert statistics.median(by_cli) == pytest.approx(
         statistics.median(by_api), rel=_noise(by_cli, by_api)
     )
-    for ours, theirs in zip(by_us, by_api, strict=True):
-        assert ours == pytest.approx(theirs, rel=0.15)
+    agreeing = [one for one in answers if "clocks_differ" not in one.flags]
+    assert len(agreeing) >= len(answers) // 2
+    assert statistics.median(by_us) == pytest.approx(
+        statistics.median(by_api), rel=_noise(by_us, by_api)
+    )
     for one in answers:
         assert one.durations.prompt_eval_duration_ns is not None
         assert one.timing.ttft_ms >= one.durations.prompt_eval_duration_ns / 1e6
@@ -300,6 +307,20 @@ def test_the_openai_interface_is_measured_alike(
         [Completion(model=derived, prompt=shape.text(30 + i), n_gen=16) for i in range(3)],
     )
     assert all(isinstance(one, Answer) for one in many)
+
+
+def test_feel_finds_the_file_behind_a_model_for_its_ceiling(
+    ollama: Ollama, derived: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(lock, "lock_path", lambda: tmp_path / "sweep.lock")
+    words = ["feel", derived, "--base-url", ollama.address.url, "--runs", "2"]
+    done = CliRunner().invoke(app, [*words, "--n-prompt", "200", "--n-gen", "32", "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["kind"] == "ollama"
+    assert told["n_prompt"] == pytest.approx(200, rel=0.05)
+    assert told["ceiling_tps"] is not None
+    assert told["ttft_ms"]["n"] == 2
 
 
 def test_loading_takes_time_only_the_first_time(ollama: Ollama) -> None:

@@ -43,7 +43,8 @@ def test_our_clock_and_the_servers_are_both_kept(server: TimedServer) -> None:
         seen >= sent for seen, sent in zip(answer.timing.event_ns, served.sent_ns, strict=True)
     ] == [True] * 8
     assert answer.durations.timings.decode_tps == pytest.approx(100)
-    assert (answer.text, answer.done_reason, answer.flags) == (" w" * 8, "length", ())
+    assert (answer.text, answer.done_reason) == (" w" * 8, "length")
+    assert set(answer.flags) <= {"clocks_differ"}  # the fake server tells its plan, not what it did
 
 
 def test_a_request_leaves_no_option_to_chance(server: TimedServer) -> None:
@@ -89,7 +90,7 @@ def test_a_broken_answer_is_a_failure(
 
 
 def test_cached_tokens_are_flagged(server: TimedServer) -> None:
-    assert ask(server, n_prompt=300, cached=200).flags == ("prompt_cached",)
+    assert ask(server, n_prompt=300, cached=200).flags[0] == "prompt_cached"
 
 
 def test_an_option_that_ollama_would_pass_over_is_refused() -> None:

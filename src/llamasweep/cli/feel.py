@@ -127,6 +127,7 @@ def feel_lines(found: Feeling) -> Iterator[str]:
 _NOTES = {
     "tokens_counted": "the server does not count tokens; events were counted instead",
     "several_tokens_per_event": "several tokens came in one event; gaps are between events",
+    "clocks_differ": "the server's own clock of generation differs by more than a quarter from ours",
     "short_answer": "the model ended answers before the asked length",
     "prompt_cached": "the server had part of the prompts cached; the first token came too soon",
 }

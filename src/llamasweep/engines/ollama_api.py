@@ -208,6 +208,7 @@ class _Stream:
         )
         more = ["thinking"] if self.has_thought else []
         more += [] if timing.has_one_token_per_event else ["several_tokens_per_event"]
+        more += ["clocks_differ"] if timing.do_clocks_differ else []
         return OllamaAnswer(
             timing=timing,
             durations=found,

@@ -262,6 +262,8 @@ def _flags(request: Completion, timing: RequestTiming) -> tuple[str, ...]:
     flags = ["tokens_counted"] if timing.is_counted else []
     if not timing.has_one_token_per_event:
         flags.append("several_tokens_per_event")
+    if timing.do_clocks_differ:
+        flags.append("clocks_differ")
     if timing.n_gen < request.n_gen:
         flags.append("short_answer")
     if (timing.n_cached or 0) > CACHED_TOLERANCE_TOKENS and not request.has_prompt_cache:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+CLOCKS_DIFFER_FROM = 0.25
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerTimings:
@@ -95,6 +97,18 @@ class RequestTiming:
     def has_one_token_per_event(self) -> bool:
         """Whether events can be tokens: one of no text, such as an end of sequence, may be missing."""
         return len(self.event_ns) in (self.n_gen, self.n_gen - 1)
+
+    @property
+    def do_clocks_differ(self) -> bool:
+        """Whether our rate of generation and the server's are more than a quarter apart; False where one is not known.
+
+        A first token that is delivered late, with others behind it, makes our rate too high: neither clock is wrong, but they
+        time different things.
+        """
+        ours, theirs = self.decode_tps, None if self.server is None else self.server.decode_tps
+        if ours is None or theirs is None:
+            return False
+        return abs(ours - theirs) > CLOCKS_DIFFER_FROM * theirs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -121,6 +121,17 @@ def test_a_server_that_does_not_tell_both_has_no_rate(server: ServerTimings) -> 
     assert (server.prompt_tps, server.decode_tps) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("generated_ns", "differ"),
+    [(70 * MS, False), (60 * MS, False), (50 * MS, True), (100 * MS, True), (None, False)],
+)
+def test_clocks_that_differ_are_seen(generated_ns: int | None, differ: bool) -> None:
+    server = ServerTimings(generated_count=8, generated_ns=generated_ns)
+    events = tuple((50 + 10 * i) * MS for i in range(8))
+    one = RequestTiming(sent_ns=0, event_ns=events, n_gen=8, server=server)
+    assert one.do_clocks_differ is differ
+
+
 def test_percentiles_by_hand() -> None:
     found = spread([4, 1, 3, 2, 5])
     assert (found.n, found.median, found.p95) == (5, 3, 4.8)
