@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llamasweep.results.measured_rows import MEASURED_HERE
 from llamasweep.results.records import Attempt
 from llamasweep.stats.compare import compare_paired, compare_unpaired
 from llamasweep.stats.differences import Difference, applied_values, differences
 from llamasweep.stats.floor import default_floor
+from llamasweep.stats.many import benjamini_hochberg
 from llamasweep.stats.sequential import StoppingRule, decide
 from llamasweep.stats.verdicts import (
     Comparison,
@@ -47,14 +48,16 @@ _ORDER: dict[Verdict, int] = {
 class CellComparison:
     """One cell on both sides.
 
-    comparison: None where a side has no rate or the sides must not be compared. reasons: why they must not, empty
-    otherwise. why: the engine's words for a side that failed or was not tried, None where none are recorded. a_rows,
-    b_rows: the attempts behind it, in order of rounds.
+    comparison: None where a side has no rate or the sides must not be compared. q_value: its p-value corrected for all
+    cells by Benjamini and Hochberg, None where there is none: for showing, an alarm needs the confirmation.
+    reasons: why they must not, empty otherwise. why: the engine's words for a side that failed or was not tried, None
+    where none are recorded. a_rows, b_rows: the attempts behind it, in order of rounds.
     """
 
     cell_id: str
     verdict: Verdict
     comparison: Comparison | None
+    q_value: float | None = None
     reasons: tuple[NotComparableReason, ...]
     why: str | None
     a_rows: tuple[Attempt, ...]
@@ -115,7 +118,7 @@ def compare_sides(
         cells.append(_cell(key, (mine, theirs), rule, is_sequential=max_rounds is not None))
     both = [cell for cell in cells if cell.a_rows and cell.b_rows]
     return SidesCompared(
-        cells=tuple(sorted(cells, key=_importance)),
+        cells=tuple(sorted(_with_q_values(cells), key=_importance)),
         differences=differences(
             [row for cell in both for row in cell.a_rows],
             [row for cell in both for row in cell.b_rows],
@@ -123,6 +126,16 @@ def compare_sides(
             b_facts,
         ),
     )
+
+
+def _with_q_values(cells: Sequence[CellComparison]) -> list[CellComparison]:
+    p_values = {
+        index: cell.comparison.p_value
+        for index, cell in enumerate(cells)
+        if cell.comparison is not None and cell.comparison.p_value is not None
+    }
+    q_values = dict(zip(p_values, benjamini_hochberg(list(p_values.values())), strict=True))
+    return [replace(cell, q_value=q_values.get(index)) for index, cell in enumerate(cells)]
 
 
 def _by_cell(rows: Sequence[Attempt]) -> dict[str, tuple[Attempt, ...]]:

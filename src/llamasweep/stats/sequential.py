@@ -17,7 +17,7 @@ from llamasweep.stats import walsh
 from llamasweep.stats.arrays import Floats, Ints
 from llamasweep.stats.boundary import Boundary, capped
 from llamasweep.stats.compare import TOLERANCE, as_ratios, check_alpha, floor_log
-from llamasweep.stats.rounds import Rate, paired_logs
+from llamasweep.stats.rounds import Rate, is_usable, paired_logs
 from llamasweep.stats.sign_flip import two_sided
 from llamasweep.stats.spending import adjusted_interval
 from llamasweep.stats.verdicts import Comparison, Direction, SpeedVerdict
@@ -25,6 +25,9 @@ from llamasweep.stats.verdicts import Comparison, Direction, SpeedVerdict
 State = Literal["continue", "faster", "slower", "same", "undecided"]
 
 Key = TypeVar("Key", bound=Hashable)
+
+HOPELESS_ROUNDS = 3
+"""A side that gave no rate in this many rounds, and never before, is not asked again."""
 
 _DIRECTIONS: dict[State, Direction] = {"faster": "faster", "slower": "slower"}
 _CODES: tuple[State, ...] = ("continue", "faster", "slower", "same", "undecided")
@@ -75,14 +78,19 @@ def decide(a_tps: Sequence[Rate], b_tps: Sequence[Rate], rule: StoppingRule) -> 
 
     faster, slower: the group-sequential sign-flip test has rejected "no change" and the estimate is beyond the floor.
     same: the tests of "slower by the floor or more" and "faster by the floor or more" have both been rejected. A round
-    that was dropped counts towards max_rounds and not as evidence. Raises ValueError for unequal numbers of rounds.
+    that was dropped counts towards max_rounds and not as evidence. undecided: max_rounds are over, or a side gave no
+    rate in any of three rounds or more (then `standing_verdict` has the word). Raises ValueError for unequal numbers of rounds.
     """
     logs, notes = paired_logs(a_tps, b_tps)
     n_usable = len(logs)
     logs = logs[: rule.max_rounds]
     states, stops = decide_many(logs[None, :], rule)
     state, n_used = _CODES[int(states[0])], int(stops[0])
-    if state == "continue" and len(a_tps) >= rule.max_rounds:
+    silent = [side for side, tps in (("a", a_tps), ("b", b_tps)) if not any(map(is_usable, tps))]
+    is_hopeless = bool(silent) and len(a_tps) >= HOPELESS_ROUNDS
+    if is_hopeless:
+        notes = (*notes, f"{' and '.join(silent)} gave no rate in {len(a_tps)} rounds")
+    if state == "continue" and (len(a_tps) >= rule.max_rounds or is_hopeless):
         state = "undecided"
     used = logs[:n_used]
     limits = adjusted_interval(
@@ -165,6 +173,8 @@ class SequentialComparison(Generic[Key]):
 
     rules: Mapping[Key, StoppingRule]
     pairs: dict[Key, list[tuple[Rate, Rate]]] = field(default_factory=dict)
+    _decided: dict[Key, tuple[int, Decision]] = field(default_factory=dict, repr=False)
+    """Number of rounds and the decision made from them: a decision takes some 10 ms, and is asked for often."""
 
     def add_round(self, measured: Mapping[Key, tuple[Rate, Rate]]) -> dict[Key, Decision]:
         """Add one round of some cells; their decisions. A side that failed is None. Raises KeyError for an unknown cell."""
@@ -177,7 +187,11 @@ class SequentialComparison(Generic[Key]):
     def decision(self, key: Key) -> Decision:
         """Where a cell stands. Raises KeyError for an unknown one."""
         pairs = self.pairs.get(key, [])
-        return decide([a for a, _ in pairs], [b for _, b in pairs], self.rules[key])
+        n_rounds, decision = self._decided.get(key, (None, None))
+        if decision is None or n_rounds != len(pairs):
+            decision = decide([a for a, _ in pairs], [b for _, b in pairs], self.rules[key])
+            self._decided[key] = len(pairs), decision
+        return decision
 
     def open_cells(self) -> list[Key]:
         """Cells that need another round, in the order of the rules."""

@@ -214,5 +214,18 @@ def test_what_matters_stands_first_and_larger_changes_before_smaller() -> None:
     assert [cell.cell_id for cell in found.of("slower")] == ["much_slower", "bit_slower"]
 
 
+def test_p_values_are_corrected_for_the_cells_that_have_one() -> None:
+    a = [row for key in ("x", "y", "z") for row in side_a(cell_id=key)]
+    b = [*side_b(0.9, cell_id="x"), *side_b(1.0, cell_id="y"), attempt(0, None, cell_id="z")]
+    found = {cell.cell_id: cell for cell in compare_sides(a, b).cells}
+    x, y = found["x"].comparison, found["y"].comparison
+    assert x is not None
+    assert y is not None
+    assert x.p_value == 2 / 256
+    assert found["x"].q_value == pytest.approx(4 / 256)
+    assert found["y"].q_value == y.p_value
+    assert found["z"].q_value is None
+
+
 def test_nothing_on_either_side_is_nothing() -> None:
     assert compare_sides([], []).cells == ()

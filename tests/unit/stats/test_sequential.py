@@ -112,6 +112,16 @@ def test_a_dropped_round_is_no_evidence_and_counts_towards_the_last() -> None:
     assert decide(a, none, RULE).state == "undecided"
 
 
+def test_a_side_that_fails_three_times_is_not_asked_again() -> None:
+    a, _ = rounds(1.0)
+    assert decide(a[:2], [None, None], RULE).state == "continue"
+    found = decide(a[:3], [None, None, 0.0], RULE)
+    assert (found.state, found.comparison.verdict) == ("undecided", "undecided")
+    assert found.comparison.notes[-1] == "b gave no rate in 3 rounds"
+    assert decide(a[:4], [None, None, None, 100.0], RULE).state == "continue"
+    assert decide([None] * 3, [None] * 3, RULE).comparison.notes[-1].startswith("a and b gave")
+
+
 def test_one_wild_round_does_not_hide_a_change() -> None:
     a, b = rounds(0.93)
     b[2] = 250.0
