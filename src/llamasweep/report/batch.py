@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from llamasweep.report import figures
 from llamasweep.report.panels import Panel, Series, panels
-from llamasweep.report.roofline import peak_of
+from llamasweep.report.roofline import is_reference, peak_of
 from llamasweep.report.rows import Row
 
 
@@ -58,7 +58,8 @@ def title(view: Batches) -> str:
     low, high = first.tps / first.memory_tps, last.tps / last.memory_tps
     text = f"{whose}prompts use {figures.percent(low)} of the memory roof at ubatch {small}, {figures.percent(high)} at {large}"
     if last.compute_tps:
-        text += f" and {figures.percent(last.tps / last.compute_tps)} of the compute roof there"
+        roof = "reference peak" if is_reference(last.row) else "compute roof"
+        text += f" and {figures.percent(last.tps / last.compute_tps)} of the {roof} there"
     return text[0].upper() + text[1:]
 
 

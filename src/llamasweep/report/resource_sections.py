@@ -38,7 +38,12 @@ def _roof_chart(view: roofline.Roofline) -> Chart:
         for roof in view.other_roofs
     )
     caption += (
-        f"Level line: compute, {figures.compute(view.peak_flop_per_s)}, the peak that the ceiling of prompts rests on."
+        f"Level line: compute, {figures.compute(view.peak_flop_per_s)}, "
+        + (
+            "a reference to compare with and no bound: the engine's kernels may beat it."
+            if view.is_peak_reference
+            else "the peak that the ceiling of prompts rests on."
+        )
         if view.peak_flop_per_s
         else "No compute roof: no peak is known for this device."
     )
@@ -61,7 +66,8 @@ def _memory(rows: Sequence[Row]) -> ChartSection:
             spec=resource_charts.memory_chart(view),
             caption="Bar: peak. Thick tick: size of all tensors."
             + (
-                " Hollow diamond: predicted before it was measured, weights + context + a bound of the compute buffer."
+                " Hollow diamond: predicted before it was measured, weights + context + a bound of the compute buffer. The "
+                "program itself and a second copy of weights, which llama.cpp keeps where it repacks them, are not in it."
                 if any(bar.predicted is not None for bar in view.bars)
                 else ""
             ),

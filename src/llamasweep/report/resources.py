@@ -198,7 +198,7 @@ def _memory_words(row: Row, where: Where, value: float) -> str:
     text = f"{shown(row.subject, 60)}: {where} peak {figures.size(value)}"
     predicted = _predicted(row, where)
     if predicted is not None:
-        text += f", predicted at most {figures.size(predicted)}"
+        text += f", predicted {figures.size(predicted)}"
     return text + (f", model {figures.size(size)}" if size else ", size of the model not known")
 
 

@@ -45,7 +45,7 @@ class Roof:
 class Roofline:
     """Spots under one memory. peak_flop_per_s: None where no compute peak is known. source: of the bandwidth, in words.
 
-    other_roofs: what else is known of the memory. n_left_out: models beyond the bound.
+    other_roofs: what else is known of the memory. is_peak_reference: kernels may beat it. n_left_out: models beyond the bound.
     """
 
     spots: tuple[Spot, ...]
@@ -53,6 +53,7 @@ class Roofline:
     source: str
     other_roofs: tuple[Roof, ...]
     peak_flop_per_s: float | None
+    is_peak_reference: bool
     n_left_out: int
 
 
@@ -78,6 +79,7 @@ def rooflines(rows: Sequence[Row], runs: Sequence[RunData] = ()) -> tuple[Roofli
                     source=source or "source not recorded",
                     other_roofs=_other_roofs(spots[0].row, bandwidth, source or "", runs),
                     peak_flop_per_s=_peak(of_it),
+                    is_peak_reference=any(is_reference(row) for row in of_it),
                     n_left_out=max(0, len(pairs) - MAX_MODELS),
                 )
             )
@@ -96,7 +98,8 @@ def title(view: Roofline) -> str:
     )
     reached = f"prompts reach {figures.compute(pp.flop_per_s)}"
     if view.peak_flop_per_s:
-        reached += f", {figures.percent(pp.flop_per_s / view.peak_flop_per_s)} of the compute"
+        whole = "reference peak" if view.is_peak_reference else "compute"
+        reached += f", {figures.percent(pp.flop_per_s / view.peak_flop_per_s)} of the {whole}"
     return f"{used}; {reached} with {figures.number(pp.flop_per_byte / tg.flop_per_byte)} times the work per byte"
 
 
@@ -125,6 +128,11 @@ def peak_of(row: Row) -> float | None:
     if row.kind != "pp" or not is_bound or not row.ceiling.value or not flop:
         return None
     return row.ceiling.value * flop
+
+
+def is_reference(row: Row) -> bool:
+    """Whether the row's compute peak is only a line to compare with."""
+    return bool(row.attempt.ceiling_is_reference)
 
 
 def _peak(rows: Sequence[Row]) -> float | None:

@@ -86,4 +86,4 @@ def test_a_peak_stands_beside_what_was_predicted_and_no_prediction_is_null() -> 
     }
     values = memory_chart(view)["data"]["values"]
     assert [value["predicted"] for value in values].count(None) == 1
-    assert "predicted at most 2.05" in next(b.words for b in view.bars if b.predicted)
+    assert "predicted 2.05" in next(b.words for b in view.bars if b.predicted)

@@ -105,3 +105,12 @@ def test_many_models_are_bounded_and_counted() -> None:
     view = _only(*parts)
     assert len(view.spots) == 2 * MAX_MODELS
     assert view.n_left_out == 3
+
+
+def test_a_reference_peak_is_named_so_and_not_as_the_compute() -> None:
+    part, samples = _pp(flop_per_token=FLOP, ceiling_bound="compute", ceiling_tps=400.0)
+    part = replace(part, ceiling_is_reference=True, ceiling_tps=400.0, ceiling_bound="compute")
+    (view,) = rooflines(rows_of([run_of([measured(1, [15.0, 15.1]), (part, samples)])]))
+    assert view.is_peak_reference
+    assert "of the reference peak" in title(view)
+    assert "of the compute" not in title(view)
