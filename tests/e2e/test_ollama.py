@@ -21,6 +21,7 @@ from llamasweep.engines.ollama_answers import (
     blob_path,
     check_placement,
     has_engine_inside,
+    run_adds_space,
 )
 from llamasweep.engines.ollama_api import Generate, OllamaAnswer, OllamaServer, generate, own_name
 from llamasweep.engines.ollama_run import RunResult, describe_run, read_run
@@ -160,8 +161,13 @@ def test_both_modes_and_our_own_clock_agree(
     ollama.server.load(ollama.model, OPTIONS)
     ask_api(ollama, shape.text(10))
     answers = [ask_api(ollama, shape.text(seed)) for seed in range(11, 17)]
-    for found in (*(r.durations for r in runs), *(a.durations for a in answers)):
-        assert (found.prompt_eval_count, found.eval_count) == (N_PROMPT, N_GEN)
+    n_by_cli = N_PROMPT + (run_adds_space(ollama.version) is True)
+    assert {(r.durations.prompt_eval_count, r.durations.eval_count) for r in runs} == {
+        (n_by_cli, N_GEN)
+    }
+    assert {(a.durations.prompt_eval_count, a.durations.eval_count) for a in answers} == {
+        (N_PROMPT, N_GEN)
+    }
     assert all(not run.block.disagreements for run in runs)
     by_cli = [_known(run.durations.timings.decode_tps) for run in runs]
     by_api = [_known(one.durations.timings.decode_tps) for one in answers]

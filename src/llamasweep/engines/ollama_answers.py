@@ -181,6 +181,15 @@ def has_engine_inside(text: str) -> bool | None:
     return None if version is None else version < (0, 30, 0)
 
 
+def run_adds_space(text: str) -> bool | None:
+    """Whether `ollama run` puts a space before the prompt (up to v0.12.9, from an empty stdin): a token more, mostly.
+
+    None where the version does not tell.
+    """
+    version = parse_version(text)
+    return None if version is None else version < (0, 12, 10)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
     """A loaded model of /api/ps. vram_bytes: of size_bytes; n_ctx: the window per slot that was allocated; None: not told."""

@@ -23,6 +23,7 @@ from llamasweep.engines.ollama_answers import (
     parse_version,
     read_durations,
     read_placements,
+    run_adds_space,
     version_doubts,
 )
 
@@ -182,6 +183,10 @@ def test_versions_without_known_faults_say_nothing(text: str) -> None:
 
 def test_where_the_engine_is_follows_from_the_version() -> None:
     assert [has_engine_inside(v) for v in ("0.11.4", "0.32.15", "0.0.0")] == [True, False, None]
+
+
+def test_what_the_command_line_adds_follows_from_the_version() -> None:
+    assert [run_adds_space(v) for v in ("0.12.9", "0.12.10", "0.0.0")] == [True, False, None]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
