@@ -17,6 +17,11 @@ EXIT_STORE = 5
 EXIT_MACHINE = 6
 EXIT_INTERRUPTED = 130
 
+EXIT_SLOWER = 3
+"""Of verbs that compare, under --gate: a cell is slower or newly failing."""
+EXIT_UNDECIDED = 4
+"""Of verbs that compare, under --strict: a cell is undecided or not comparable."""
+
 
 def quoted(value: object, *, max_characters: int = 80) -> str:
     """A value from outside as it may stand in a message: in quotes if it is text, what does not print escaped, cut."""

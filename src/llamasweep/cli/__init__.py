@@ -21,6 +21,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("llamasweep.cli.run", "Measure a sweep; started again, it continues."),
     "status": ("llamasweep.cli.status", "How far a run is."),
     "report": ("llamasweep.cli.report", "Write the HTML report of one or more runs."),
+    "compare": (
+        "llamasweep.cli.compare",
+        "Is B slower than A? Builds of a run, two runs, or a baseline.",
+    ),
     "best": ("llamasweep.cli.best", "The settings that measured best, as commands to paste."),
     "feel": (
         "llamasweep.cli.feel",

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from llamasweep.report import figures
+from llamasweep.report.markdown_text import markdown_text as _plain
 from llamasweep.report.names import axis_word, shown
 from llamasweep.report.rows import NO_REASON, Row, axis_value, varying
 from llamasweep.report.strips import setting_word
@@ -17,7 +18,6 @@ from llamasweep.report.views import Page
 
 MAX_ROWS = 60
 MAX_REASONS = 8
-_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~>$])")
 
 
 def summary_markdown(view: Page, rows: Sequence[Row]) -> str:
@@ -142,15 +142,6 @@ def _failures(view: Page) -> list[str]:
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _plain(text: str) -> str:
-    """Text that markdown shows as it is."""
-    text = shown(text, 1000).replace("&", "&amp;").replace("<", "&lt;")
-    text = _SPECIAL.sub(r"\\\1", text)
-    text = re.sub(r"@(?=\w)", "@<!-- -->", text)  # no mention
-    text = re.sub(r"(?<=\w)://", ":<!-- -->//", text)  # no link
-    return re.sub(r"(?i)\bwww\.", "www<!-- -->.", text)
 
 
 def _code(text: str) -> str:
