@@ -18,8 +18,8 @@ from llamasweep.errors import LlamasweepError
 def main(argv: list[str]) -> int:
     """The exit code."""
     try:
-        _do(read_job(argv[1]))
-    except (LlamasweepError, OSError, ValueError, IndexError) as problem:
+        _do(read_job(argv[1:]))
+    except (LlamasweepError, OSError, ValueError) as problem:
         _say(as_failure(problem))
         return 1
     return 0

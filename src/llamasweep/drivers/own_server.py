@@ -49,7 +49,10 @@ class OwnServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.terminate()
+        if self._process.stdin is not None:  # a guardian: the end of its stdin ends the server
+            self._process.stdin.close()
+        else:
+            self._process.terminate()
         try:
             self._process.wait(_TERM_WAIT_S)
         except subprocess.TimeoutExpired:

@@ -4,7 +4,9 @@
     tg N      N + 1 tokens answered; it lasts from the first of them to the last, N tokens
     pg N+M    both; it lasts from send to the last token
 
-With several streams a repetition lasts from the first such moment of any stream to the last of any, and counts the tokens of all.
+With several streams pp and pg last from the first such moment of any stream to the last of any, and count the tokens of all. tg
+lasts while all streams answer at once, from the latest first token to the earliest last one, and counts the tokens in between: so
+no prompt of another stream is in it.
 """
 
 from __future__ import annotations
@@ -32,11 +34,16 @@ from llamasweep.engines.prompts import (
     llama_server_count,
 )
 from llamasweep.results.latency import RequestTiming, Spread, latency_figures
-from llamasweep.sweep.cell import Cell
+from llamasweep.sweep.cell import Cell, TestKind
 from llamasweep.sweep.parameters import Scalar
 
+LENGTH_TOLERANCE_TOKENS = 4
+"""A prompt may miss its length by so much, and is counted as it is; one that misses it by more is another test."""
 SHORT_PROMPT_TOKENS = 16
 """A prompt that only starts a generation; a tag needs about ten."""
+
+_NEVER_CACHED_TOKENS = 32
+"""Of a prompt that was read before, so many tokens at most are read again."""
 
 Say = Callable[[str], None]
 
@@ -94,11 +101,6 @@ class _Plan:
     n_streams: int
     is_warm: bool
 
-    @property
-    def n_tokens(self) -> int:
-        """Of one repetition."""
-        return self.n_streams * (self.cell.test.n_prompt + self.cell.test.n_gen)
-
 
 def _plan(cell: Cell) -> _Plan:
     test = cell.test
@@ -140,16 +142,15 @@ def _measured(
     for repetition in range(asking.job.n_reps):
         tell("prompt", repetition)
         rounds.append(_ask(asking, plan))
-    spans = [_span(plan, [a.timing for a in answers]) for answers in rounds]
+    spans = [span_of(plan.cell.test.kind, [a.timing for a in answers]) for answers in rounds]
     offset_ns = time.time_ns() - time.monotonic_ns()
     answers = [answer for answers in rounds for answer in answers]
     return DriverRow(
         cell_index=index,
         test=plan.cell.test,
-        n_depth=plan.cell.n_depth,
-        samples_ns=tuple(end - start for start, end in spans),
-        started_ns=tuple(start + offset_ns for start, _ in spans),
-        n_tokens=plan.n_tokens,
+        samples_ns=tuple(span.end_ns - span.start_ns for span in spans),
+        started_ns=tuple(span.start_ns + offset_ns for span in spans),
+        n_tokens=tuple(span.n_tokens for span in spans),
         columns=_columns([a.timing for a in answers], plan.n_streams),
         applied=applied,
         flags=_flags(answers, plan),
@@ -167,16 +168,20 @@ def _ask(asking: Asking, plan: _Plan) -> list[Answer]:
         outcomes: Sequence[Any] = (complete(asking.address, requests[0]),)
     else:
         outcomes = complete_at_once(asking.address, requests)
-    answers: list[Answer] = []
-    for outcome in outcomes:
-        if isinstance(outcome, RequestError):
-            raise outcome
-        answers.append(_whole(outcome, plan))
-    return answers
+    problems = [outcome for outcome in outcomes if isinstance(outcome, RequestError)]
+    if problems:  # one stream that fails keeps the others from starting: its own words are the reason
+        raise next((p for p in problems if p.kind != "not_reachable"), problems[0])
+    return [_whole(outcome, plan) for outcome in outcomes]
 
 
 def _whole(answer: Answer, plan: _Plan) -> Answer:
-    """An answer as long as asked: a shorter one would be counted with the wrong number of tokens."""
+    """A prompt and an answer as long as asked: another test would stand in the row else."""
+    n_prompt = answer.timing.n_prompt
+    if n_prompt is not None and abs(n_prompt - plan.n_prompt) > LENGTH_TOLERANCE_TOKENS:
+        raise RequestError(
+            "prompt_truncated",
+            f"the server counts {n_prompt} tokens in a prompt of {plan.n_prompt}",
+        )
     if answer.timing.n_gen < plan.n_gen:
         raise RequestError(
             "early_stop",
@@ -186,15 +191,55 @@ def _whole(answer: Answer, plan: _Plan) -> Answer:
     return answer
 
 
-def _span(plan: _Plan, timings: Sequence[RequestTiming]) -> tuple[int, int]:
-    """Monotonic start and end of a repetition."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """A repetition: monotonic start and end, and the tokens that count in between."""
+
+    start_ns: int
+    end_ns: int
+    n_tokens: int
+
+
+def span_of(kind: TestKind, timings: Sequence[RequestTiming]) -> Span:
+    """What one repetition of a test is, over all its streams; see the head of this module.
+
+    Tokens of a prompt are as the server counts them. Raises RequestError where no time passed, or where streams never
+    answered at the same time.
+    """
     first = [t.event_ns[0] for t in timings]
-    kind = plan.cell.test.kind
-    start = min(first) if kind == "tg" else min(t.sent_ns for t in timings)
-    end = max(first) if kind == "pp" else max(t.event_ns[-1] for t in timings)
-    if end <= start:
+    last = [t.event_ns[-1] for t in timings]
+    sent = min(t.sent_ns for t in timings)
+    if kind == "tg":
+        span = _while_all_answer(timings, max(first), min(last))
+    elif kind == "pp":
+        span = Span(start_ns=sent, end_ns=max(first), n_tokens=sum(map(_prompt_tokens, timings)))
+    else:
+        n_tokens = sum(_prompt_tokens(t) + t.n_gen for t in timings)
+        span = Span(start_ns=sent, end_ns=max(last), n_tokens=n_tokens)
+    if span.n_tokens < 1 or span.end_ns <= span.start_ns:
         raise RequestError("no_tokens", "all tokens came in one event; their rate cannot be told")
-    return start, end
+    return span
+
+
+def _while_all_answer(timings: Sequence[RequestTiming], start_ns: int, end_ns: int) -> Span:
+    if len(timings) == 1:
+        return Span(start_ns=start_ns, end_ns=end_ns, n_tokens=timings[0].n_gen - 1)
+    if not all(t.has_one_token_per_event for t in timings):
+        raise RequestError(
+            "no_tokens", "several tokens came in one event; streams at once cannot be counted"
+        )
+    if end_ns <= start_ns:
+        raise RequestError(
+            "no_tokens", "the streams never answered at the same time; ask for more tokens"
+        )
+    n_tokens = sum(start_ns < at <= end_ns for t in timings for at in t.event_ns)
+    return Span(start_ns=start_ns, end_ns=end_ns, n_tokens=n_tokens)
+
+
+def _prompt_tokens(timing: RequestTiming) -> int:
+    if timing.n_prompt is None:
+        raise RequestError("garbage_output", "the server does not tell how long the prompt was")
+    return timing.n_prompt
 
 
 def _columns(timings: Sequence[RequestTiming], n_streams: int) -> dict[str, float | int]:
@@ -238,6 +283,9 @@ def _flags(answers: Sequence[Answer], plan: _Plan) -> tuple[str, ...]:
     found = {flag for answer in answers for flag in answer.flags}
     if any(a.timing.n_prompt not in (None, plan.n_prompt) for a in answers):
         found.add("prompt_length_differs")
+    cached = [a.timing.n_cached for a in answers if a.timing.n_cached is not None]
+    if plan.is_warm and any(n < plan.n_prompt - _NEVER_CACHED_TOKENS for n in cached):
+        found.add("prompt_not_cached")
     return tuple(sorted(found))
 
 

@@ -84,7 +84,7 @@ class Verified:
     applied: canonical name -> value that the engine really used; what it only echoes is absent. differences:
     sentences. mismatch: the row answers another question than the cell (tests or depth differ); None if it is the
     right one. flags: short words. n_ctx: context that was made. n_layers_offloaded: to GPUs. None: not told.
-    columns: further columns of the attempt that this engine alone knows, by name. n_tokens: of one repetition, None = those
+    columns: further columns of the attempt that this engine alone knows, by name. n_tokens: of each repetition, None = those
     of the test.
     """
 
@@ -95,7 +95,7 @@ class Verified:
     n_ctx: int | None = None
     n_layers_offloaded: int | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
-    n_tokens: int | None = None
+    n_tokens: Sequence[int] | None = None
 
 
 class RowReading(Protocol):

@@ -38,7 +38,8 @@ Step = Literal["starting", "warmup prompt", "prompt", "generation"]
 class Job:
     """What a driver measures.
 
-    engine: its name. server_argv: what to start, empty where a server is there already. base_url: of that one. model: as
+    engine: its name. server_argv: what to start, empty where a server is there already; it follows the job on the command line
+    word by word, so that secrets in it are hidden and paths are shown like those of any call. base_url: of that one. model: as
     requests name it. key_variable: of the environment, that holds the key. axes, tests: as in a Block. n_reps: timed
     repetitions. warmup: ask once untimed.
     """
@@ -52,11 +53,11 @@ class Job:
     tests: tuple[tuple[int, int], ...]
     n_reps: int
     warmup: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict)
 
-    def text(self) -> str:
-        """As one word of a command line."""
-        return json.dumps({name: getattr(self, name) for name in self.__slots__})
+    def words(self) -> tuple[str, ...]:
+        """As a command line carries it."""
+        said = {name: getattr(self, name) for name in self.__slots__ if name != "server_argv"}
+        return (json.dumps(said), "--", *self.server_argv)
 
     def cells(self) -> tuple[Cell, ...]:
         """In the order in which their rows are expected."""
@@ -66,21 +67,23 @@ class Job:
         return tuple(block.cells())
 
 
-def read_job(text: str) -> Job:
-    """The job that `Job.text` wrote. Raises ValueError for anything else."""
-    found = json.loads(text)
+def read_job(words: Sequence[str]) -> Job:
+    """The job that `Job.words` wrote. Raises ValueError for anything else."""
     try:
+        text, separator, *server = words
+        found = json.loads(text)
+        if separator != "--":
+            raise ValueError("no job: the server's words are missing")
         axes = tuple((str(name), tuple(values)) for name, values in found.pop("axes"))
         tests = tuple((int(p), int(g)) for p, g in found.pop("tests"))
-        server = tuple(map(str, found.pop("server_argv")))
-        return Job(axes=axes, tests=tests, server_argv=server, **found)
+        return Job(axes=axes, tests=tests, server_argv=tuple(server), **found)
     except (AttributeError, KeyError, TypeError) as problem:
         raise ValueError(f"no job: {problem}") from None
 
 
 def job_call(group: Group, options: CallOptions, job: Job) -> Call:
     """The process that does a job."""
-    argv = (sys.executable, "-I", "-m", "llamasweep.drivers", job.text())
+    argv = (sys.executable, "-I", "-m", "llamasweep.drivers", *job.words())
     cells = tuple(group.block.cells())
     return Call(argv=argv, env=(*_ENVIRONMENT, *options.env), expected=cells)
 
@@ -102,25 +105,24 @@ def progress_line(index: int, count: int, step: Step, repetition: tuple[int, int
 
 
 def failure_line(failure: Failure) -> str:
-    """One line, whatever the message holds."""
+    """One line, whatever the message holds; it begins with a newline, since a server that died leaves a line open."""
     message = " ".join(failure.message.split())[:1000]
-    return f"llamasweep: failed ({failure.status}, {failure.kind}, {failure.reach}): {message}"
+    return f"\nllamasweep: failed ({failure.status}, {failure.kind}, {failure.reach}): {message}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DriverRow:
     """One measured cell.
 
-    samples_ns: timed repetitions. started_ns: Unix time at which each began. n_tokens: of one repetition, all streams together.
+    samples_ns: timed repetitions. started_ns: Unix time at which each began. n_tokens: of each, all streams together.
     columns: latency columns of the attempt. applied: what the server really used.
     """
 
     cell_index: int
     test: Test
-    n_depth: int
     samples_ns: tuple[int, ...]
     started_ns: tuple[int, ...]
-    n_tokens: int
+    n_tokens: tuple[int, ...]
     columns: Mapping[str, Any]
     applied: Mapping[str, Scalar]
     flags: tuple[str, ...] = ()
@@ -132,7 +134,6 @@ class DriverRow:
                 "cell": self.cell_index,
                 "n_prompt": self.test.n_prompt,
                 "n_gen": self.test.n_gen,
-                "n_depth": self.n_depth,
                 "samples_ns": self.samples_ns,
                 "started_ns": self.started_ns,
                 "n_tokens": self.n_tokens,
@@ -177,10 +178,7 @@ class Driven:
         return indices
 
     def repetition_starts_ns(self, row: Mapping[str, Any]) -> tuple[int, ...] | None:
-        started = row.get("started_ns")
-        if not isinstance(started, list) or len(started) != len(row["samples_ns"]):
-            return None
-        return tuple(started) if all(map(_is_count, started)) else None
+        return _whole_list(row, "started_ns")
 
     def verify(
         self, cell: Cell, index: int, row: Mapping[str, Any], log: LogReading, *, cpu_only: bool
@@ -188,12 +186,11 @@ class Driven:
         del index  # a server is set up once, before its first cell
         assert isinstance(log, LogReader)  # noqa: S101  (made by log_reader)
         found = llama_bench_applied.verify(cell, row, log.load, log.load, cpu_only=cpu_only)
-        tokens = row.get("n_tokens")
         return replace(
             found,
             flags=(*found.flags, *_texts(row.get("flags"))),
             columns={"requests": _request_times(row.get("columns"))},
-            n_tokens=tokens if _is_count(tokens) and tokens else None,
+            n_tokens=_whole_list(row, "n_tokens"),
         )
 
     def explain(
@@ -231,6 +228,14 @@ def _told_failure(stderr_lines: Sequence[str]) -> Failure | None:
 
 def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_COUNT
+
+
+def _whole_list(row: Mapping[str, Any], name: str) -> tuple[int, ...] | None:
+    """A positive count for each repetition; None where that is not there."""
+    told = row.get(name)
+    if not isinstance(told, list) or len(told) != len(row["samples_ns"]):
+        return None
+    return tuple(told) if all(_is_count(value) and value > 0 for value in told) else None
 
 
 def _texts(found: object) -> tuple[str, ...]:

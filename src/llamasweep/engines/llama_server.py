@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from llamasweep.engines.base import Call, CallOptions
 from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
 from llamasweep.engines.llama_bench_flags import model_restrictions
+from llamasweep.engines.openai_client import MAX_STREAMS
 from llamasweep.results.server_command import SPELLED, context_for
 from llamasweep.sweep.blocks import TEST
 from llamasweep.sweep.cell import Block, Group
@@ -32,6 +33,7 @@ class LlamaServer(Driven):
     def restrictions(self, block: Block, model: Model, build: Build) -> list[Restriction]:
         found = model_restrictions(block, model, build)
         found += depth_restrictions(block)
+        found += stream_restrictions(block)
         for name, values in block.axes:
             found += _unsayable(name, values, build)
         return found
@@ -55,6 +57,15 @@ def depth_restrictions(block: Block) -> list[Restriction]:
     if not deep or not prompts:
         return []
     return [Restriction(reason=DEPTH_OF_PROMPT, where={"n_depth": deep, TEST: prompts})]
+
+
+def stream_restrictions(block: Block) -> list[Restriction]:
+    """More streams than a client of ours can drive."""
+    many = frozenset(n for n in dict(block.axes).get("concurrency", ()) if int(n) > MAX_STREAMS)
+    if not many:
+        return []
+    reason = f"more than {MAX_STREAMS} requests at once are not measured"
+    return [Restriction(reason=reason, where={"concurrency": many})]
 
 
 def _unsayable(name: str, values: Iterable[Scalar], build: Build) -> list[Restriction]:

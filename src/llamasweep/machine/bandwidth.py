@@ -61,6 +61,7 @@ def measure_quickly(
     *,
     seconds: float = 1.0,
     n_threads: int | None = None,
+    method: str | None = None,
     buffer_bytes: int | None = None,
     on_reason: Callable[[str], None] | None = None,
 ) -> Bandwidth | None:
@@ -70,14 +71,15 @@ def measure_quickly(
 
     seconds: of reading at most; writing the memory first takes half a second to a second on a quiet
     machine, and longer on a busy one. n_threads and buffer_bytes: by default one thread per allowed
-    core, and what `buffer_for` says. on_reason: told why there is None.
+    core, and what `buffer_for` says. method: only this way of reading, if it is here. on_reason: told why there is None.
     """
     tell = on_reason or (lambda _: None)
     facts = read_facts() if facts is None else facts
     size = buffer_bytes or buffer_for(facts, is_quick=True, on_reason=tell)
     if size is None:
         return None
-    scanners = choose_scanners()
+    every = choose_scanners()
+    scanners = [scanner for scanner in every if scanner.name == method] or every
     if not scanners:
         tell(NO_SCANNER)
         return None

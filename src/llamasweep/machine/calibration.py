@@ -164,7 +164,8 @@ def bandwidth_for_run(
     before = None if stored is None else _fastest(stored, thread_words(facts)["physical"])
     told: list[str] = []
     n_threads = None if before is None else before.n_threads
-    today = measure(facts, n_threads=n_threads, on_reason=told.append)
+    method = None if before is None else before.method
+    today = measure(facts, n_threads=n_threads, method=method, on_reason=told.append)
     why = told[0] if told else "the reason is not known"
     if stored is None or before is None:
         return _uncalibrated(today, why)

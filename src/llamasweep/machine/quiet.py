@@ -20,6 +20,9 @@ from llamasweep.machine.text_files import read_int, read_text
 BUSY_CORES = 0.25
 """CPU time of others, in cores, from which a measurement with all cores is doubtful."""
 
+OWN_CORES = 0.10
+"""CPU time of ours, in cores, from which tasks that wait may be waiting for us: then pressure tells nothing of others."""
+
 PRESSURE_FRACTION = 0.10
 """Share of the time in which some task waited for a CPU."""
 
@@ -39,8 +42,8 @@ class QuietReport:
 
     findings: sentences. flags: one short word for each finding, in the same order: busy, cpu_pressure, stolen_cpu,
     swapping, slow_governor, on_battery, gpu_busy, throttled, hot. cpu_use_other_cores: CPU time of
-    everybody but us, in cores. cpu_pressure_fraction: "some" of `/proc/pressure/cpu`, our own
-    waiting included. None: not visible here, see reasons.
+    everybody but us, in cores. cpu_pressure_fraction: "some" of `/proc/pressure/cpu`, None too where
+    we worked meanwhile. None: not visible here, see reasons.
     """
 
     findings: tuple[str, ...]
@@ -115,6 +118,9 @@ class QuietWatch:
         reasons: dict[str, str] = {}
         other_cores, steal_fraction = _cpu_use(before, after, facts, reasons)
         pressure = _pressure(before, after, watched_s, reasons)
+        if _own_cores(before, after, facts) > OWN_CORES:
+            reasons["cpu_pressure_fraction"] = "we used the CPU ourselves while watching"
+            pressure = None
         swapped = _rise(before.swapped_pages, after.swapped_pages)
         throttled = _rise(before.throttle_count, after.throttle_count)
         found += _cpu_findings(other_cores, steal_fraction, pressure, swapped, throttled)
@@ -210,6 +216,15 @@ def _cpu_use(
         return None, None
     other = max(0, busy - max(0, after.own_ticks - before.own_ticks))
     return other / all_ticks * facts.n_cores_logical, steal / all_ticks
+
+
+def _own_cores(before: _Look, after: _Look, facts: MachineFacts) -> float:
+    """CPU time of our processes, in cores; 0 where the system keeps no count."""
+    all_ticks = _rise(before.all_ticks, after.all_ticks)
+    if not all_ticks:
+        return 0.0
+    own = max(0, after.own_ticks - before.own_ticks)
+    return own / all_ticks * (facts.n_cores_logical or 1)
 
 
 def _pressure(

@@ -29,8 +29,8 @@ from llamasweep.sweep.cell import Cell, Test
 from llamasweep.sweep.subjects import ModelSource
 
 _TAIL_CHARS = 4000
-_DEPTH_FRACTION = 0.05
-"""More time than this spent on the depth between repetitions, and energy per token says little of the tokens."""
+_UNTIMED_FRACTION = 0.05
+"""More time than this between repetitions (depth, prompts of a generation), and energy per token says little of the tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,13 +132,14 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
     if mismatch is not None:
         failure = Failure(status="failed", kind="row_mismatch", message=mismatch)
         return replace(base, **_failure_fields(c.record, failure)), []
-    n_tokens = verified.n_tokens or cell.test.n_prompt + cell.test.n_gen
     durations_ns: list[int] = list(c.row["samples_ns"])
-    rates = [n_tokens * 1e9 / ns for ns in durations_ns]
+    of_the_test = cell.test.n_prompt + cell.test.n_gen
+    n_tokens = verified.n_tokens or [of_the_test] * len(durations_ns)
+    rates = [n * 1e9 / ns for n, ns in zip(n_tokens, durations_ns, strict=True)]
     n_discarded = leading_discards(rates, description["discard"])
     kept = rates[n_discarded:]
     summary = summarise_rates(kept)
-    telemetry, reasons = _telemetry(c, n_tokens * len(kept), n_discarded)
+    telemetry, reasons = _telemetry(c, sum(n_tokens[n_discarded:]), n_discarded)
     ceiling, ceiling_reasons, ceiling_flags = ceiling_columns(
         description["cells"][c.index].get("ceiling", {}), cell.test.kind, summary.median_tps
     )
@@ -193,7 +194,7 @@ def _repetitions(n_measured: int, n_asked: int | None) -> list[str]:
     return [f"repetitions: asked {n_asked}, applied {n_measured}"]
 
 
-def _samples(c: _RowContext, attempt: Attempt, n_tokens: int, n_discarded: int) -> list[Sample]:
+def _samples(c: _RowContext, attempt: Attempt, n_tokens: Sequence[int], n_discarded: int) -> list[Sample]:
     starts = {
         p.repetition_index: p.start_ns
         for p in c.spans
@@ -204,9 +205,9 @@ def _samples(c: _RowContext, attempt: Attempt, n_tokens: int, n_discarded: int) 
             attempt_id=attempt.attempt_id,
             cell_id=attempt.cell_id,
             repetition_index=i,
-            n_tokens=n_tokens,
+            n_tokens=n_tokens[i],
             duration_ns=ns,
-            tps=n_tokens * 1e9 / ns,
+            tps=n_tokens[i] * 1e9 / ns,
             is_discarded=i < n_discarded,
             started_at=_utc(starts.get(i)),
         )
@@ -245,9 +246,9 @@ def _telemetry(
         absent={**c.record.description["absent"], **(c.record.end.get("absent") or {})},
         uses_gpu=False if c.record.description["cpu_only"] else None,
     )
-    if phase_cut.depth_fraction(c.spans, c.index, *span) > _DEPTH_FRACTION:
+    if phase_cut.untimed_fraction(c.spans, c.index, *span) > _UNTIMED_FRACTION:
         figures = replace(figures, energy_per_token_j=None)
-        reasons["energy_per_token_j"] = "the depth was filled between the repetitions"  # noqa: S105  (a column)
+        reasons["energy_per_token_j"] = "a depth was filled or a prompt read between the repetitions"  # noqa: S105  (a column)
     return figures, reasons
 
 

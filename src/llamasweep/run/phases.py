@@ -106,11 +106,13 @@ def depth_s(phases: Sequence[Phase], cell_index: int) -> float | None:
     return sum((p.end_ns or p.start_ns) - p.start_ns for p in spans) / 1e9
 
 
-def depth_fraction(phases: Sequence[Phase], cell_index: int, start_ns: int, end_ns: int) -> float:
-    """Share of a span that went into filling or restoring the depth between repetitions."""
-    depth_ns = sum(
+def untimed_fraction(
+    phases: Sequence[Phase], cell_index: int, start_ns: int, end_ns: int
+) -> float:
+    """Share of a span that no repetition of the cell covers: depth filled or restored, prompts read before a generation."""
+    timed_ns = sum(
         max(0, min(p.end_ns, end_ns) - max(p.start_ns, start_ns))
         for p in phases
-        if p.kind == "depth" and p.cell_index == cell_index and p.end_ns is not None
+        if p.kind == "repetition" and p.cell_index == cell_index and p.end_ns is not None
     )
-    return depth_ns / (end_ns - start_ns)
+    return 1 - timed_ns / (end_ns - start_ns)

@@ -73,7 +73,8 @@ def prepare(
     )
     quant_of = {s: m.facts.quant_short for s, m in subjects.models.items() if m.facts is not None}
     rates = Rates(bandwidth_bytes_per_s=bandwidth_bytes_per_s or spec.bandwidth_bytes_per_s)
-    rates = rates.updated(as_measured(history, subjects.models.values()))
+    alike = (attempt for attempt in history if attempt.engine == spec.engine)
+    rates = rates.updated(as_measured(alike, subjects.models.values()))
     words = thread_words(facts)
     blocks = expand(spec, list(subjects.models), words, quant_of=quant_of)
     plan = make_plan(
@@ -89,12 +90,13 @@ def prepare(
 
 
 def as_measured(attempts: Iterable[Attempt], models: Iterable[Model]) -> list[Measured]:
-    """Rows of models that are here, as predictions want them."""
+    """Rows of models that are here, as predictions want them: of one stream, whose prompt was read."""
     by_hash = {m.content_hash: m for m in models if m.content_hash is not None}
     found = []
     for a in attempts:
         model = by_hash.get(a.model_hash or "")
-        if model is None or a.median_tps is None:
+        is_plain = a.requested.get("concurrency", 1) == 1 and a.requested.get("prompt_cache") != "warm"
+        if model is None or a.median_tps is None or not is_plain:
             continue
         threads = a.requested.get("n_threads")
         found.append(

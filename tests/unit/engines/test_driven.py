@@ -33,10 +33,9 @@ def row(index: int = 0, **changes: Any) -> DriverRow:
     fields: dict[str, Any] = {
         "cell_index": index,
         "test": TG,
-        "n_depth": 0,
         "samples_ns": (10, 20),
         "started_ns": (100, 200),
-        "n_tokens": 16,
+        "n_tokens": (16, 15),
         "columns": {"ttft_median_s": 0.25, "n_requests": 2},
         "applied": {"concurrency": 2},
         "flags": ("tokens_counted",),
@@ -55,17 +54,27 @@ def test_a_job_survives_the_command_line() -> None:
         axes=(("n_threads", (2,)), ("concurrency", (1, 4)), ("prompt_cache", ("cold", "warm"))),
         server_argv=("/b/llama server", "-m", "a b\n'.gguf"),
     )
-    assert read_job(asked.text()) == asked
+    assert read_job(asked.words()) == asked
+    assert asked.words()[1:] == ("--", "/b/llama server", "-m", "a b\n'.gguf")
     assert len(asked.cells()) == 8
     assert {c.engine for c in asked.cells()} == {"llama-server"}
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"axes": 1}', '{"axes": [], "tests": [], "x": 1}']
+    "words",
+    [
+        (),
+        ("{}",),
+        ("[]", "--"),
+        ("{}", "--"),
+        ('{"axes": 1}', "--"),
+        ('{"axes": [], "tests": [], "x": 1}', "--"),
+        (job().words()[0], "/b/llama-server"),
+    ],
 )
-def test_what_is_no_job_is_refused(text: str) -> None:
+def test_what_is_no_job_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=r"."):
-        read_job(text)
+        read_job(words)
 
 
 def test_progress_is_read_as_that_of_an_engine() -> None:
@@ -87,7 +96,7 @@ def test_a_row_is_paired_by_the_cell_that_it_names() -> None:
 
 def test_a_row_gives_tokens_of_all_streams_and_latency_columns() -> None:
     found = DRIVEN.verify(cell(TG, concurrency=2), 0, parsed(row()), LogReader(), cpu_only=True)
-    assert found.n_tokens == 16
+    assert found.n_tokens == (16, 15)
     assert found.columns == {"requests": RequestTimes(ttft_median_s=0.25, n_requests=2)}
     assert found.flags == ("tokens_counted",)
     assert found.applied["concurrency"] == 2
@@ -121,7 +130,7 @@ def explained(*lines: str, exit_code: int | None = 1, exit_signal: str | None = 
 
 def test_the_drivers_own_reason_is_the_reason() -> None:
     told = Failure(status="timeout", kind="timeout", message="silent\nfor 300 s", reach="cell")
-    assert explained("noise", failure_line(told)) == Failure(
+    assert explained("noise", *failure_line(told).splitlines()) == Failure(
         status="timeout", kind="timeout", message="silent for 300 s"
     )
 
@@ -130,9 +139,10 @@ def test_behind_a_dead_server_its_own_last_words_are_the_reason() -> None:
     died = failure_line(
         Failure(status="failed", kind="server_died", message="it ended", reach="load")
     )
-    found = explained("llama_model_load: error: unknown model architecture: 'x'", died)
+    lines = f"llama_model_load: error: unknown model architecture: 'x'\n....{died}".splitlines()
+    found = explained(*lines)
     assert (found.kind, found.reach) == ("unknown_architecture", "load")
-    assert explained("nothing to learn", died).kind == "server_died"
+    assert explained("nothing to learn", *died.splitlines()).kind == "server_died"
 
 
 def test_a_driver_that_was_killed_is_explained_by_its_ending() -> None:

@@ -11,6 +11,7 @@ from tests.unit.engines.made import PG, PP, TG, block, build, group, model
 from llamasweep.engines.base import CallOptions
 from llamasweep.engines.driven import read_job
 from llamasweep.engines.llama_server import DEPTH_OF_PROMPT, LlamaServer, server_argv
+from llamasweep.run.secrets import hide_in_argv, secrets_in
 from llamasweep.sweep.cell import Block
 from llamasweep.sweep.parameters import Scalar
 from llamasweep.sweep.subjects import Build
@@ -54,7 +55,7 @@ def test_every_flag_is_one_that_the_help_lists(number: int) -> None:
 def test_the_call_is_a_driver_with_the_whole_job() -> None:
     call = ENGINE.describe(group(block(PP, TG, prompt_cache=("cold", "warm")), server()), OPTIONS)
     assert call.argv[1:4] == ("-I", "-m", "llamasweep.drivers")
-    job = read_job(call.argv[4])
+    job = read_job(call.argv[4:])
     assert job.server_argv[0] == "/b/llama-server"
     assert [c.params for c in job.cells()] == [c.params for c in call.expected]
     assert len(call.expected) == 4
@@ -65,6 +66,18 @@ def test_a_prompt_at_a_depth_is_refused_and_generation_is_not() -> None:
     (one,) = found
     assert one.reason == DEPTH_OF_PROMPT
     assert one.where == {"n_depth": frozenset({512}), "test": frozenset({PP})}
+
+
+def test_a_secret_among_the_arguments_is_a_word_of_its_own() -> None:
+    options = CallOptions(model_path="m", n_reps=1, extra_args=("--api-key", "geheim"))
+    call = ENGINE.describe(group(block(TG), server()), options)
+    assert secrets_in(call.argv, ()) == (b"geheim",)
+    assert "geheim" not in " ".join(hide_in_argv(call.argv, None))
+
+
+def test_more_streams_than_can_be_driven_are_refused() -> None:
+    (one,) = ENGINE.restrictions(block(TG, concurrency=(8, 4096)), model(), server())
+    assert one.where == {"concurrency": frozenset({4096})}
 
 
 def test_what_the_server_has_no_flag_for_is_refused() -> None:

@@ -173,11 +173,17 @@ class Start:
         self.stored = stored
         self.now_gb_per_s = now_gb_per_s
         self.asked_threads: int | None = None
+        self.asked_method: str | None = None
 
     def measure(
-        self, _: MachineFacts, *, n_threads: int | None, on_reason: Callable[[str], None]
+        self,
+        _: MachineFacts,
+        *,
+        n_threads: int | None,
+        method: str | None,
+        on_reason: Callable[[str], None],
     ) -> Bandwidth | None:
-        self.asked_threads = n_threads
+        self.asked_threads, self.asked_method = n_threads, method
         if self.now_gb_per_s is None:
             on_reason("no RAM is free")
             return None
@@ -200,7 +206,7 @@ def test_a_quiet_start_confirms_the_calibration_and_says_its_age() -> None:
     assert found == RunBandwidth(
         40e9, "calibrated 3 days ago, 4 threads; 39.0 GB/s at the start (98%)", ()
     )
-    assert start.asked_threads == 4
+    assert (start.asked_threads, start.asked_method) == (4, "memchr")
 
 
 def test_a_neighbour_at_the_start_is_a_warning_and_no_lower_ceiling() -> None:

@@ -87,6 +87,23 @@ def test_work_done_while_watching_shortens_the_wait(tmp_path: Path) -> None:
     assert len(waits) == 1
 
 
+def test_tasks_that_wait_for_us_are_no_sign_of_others(tmp_path: Path) -> None:
+    waiting = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}"
+    us = f"proc/{os.getpid()}/stat"
+    before = QUIET | {us: process_stat(0), "proc/pressure/cpu": waiting.format(0)}
+    after = {
+        "proc/stat": "cpu  1200 0 500 9200 0 0 0 0 0 0",
+        us: process_stat(200),
+        "proc/pressure/cpu": waiting.format(900_000),
+    }
+
+    report = watch(tmp_path, before, after)
+
+    assert report.is_quiet
+    assert report.cpu_pressure_fraction is None
+    assert "ourselves" in dict(report.reasons)["cpu_pressure_fraction"]
+
+
 def test_pressure_steal_and_swap_are_seen(tmp_path: Path) -> None:
     before = QUIET | {
         "proc/pressure/cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000000",

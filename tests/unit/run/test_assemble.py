@@ -245,15 +245,17 @@ def _power(until_s: float, watts: float) -> tuple[Reading, ...]:
 
 
 def test_energy_per_token_is_that_of_the_repetitions(tmp_path: Path) -> None:
-    """pp8 takes from 4 s to 9 s (2, then until 8 + 1 s); 10 W x 5 s / 24 tokens."""
+    """tg4 takes 2 s three times without a pause; 10 W x 6 s / 12 tokens. Between those of pp8 two seconds are not timed."""
     found = assembled(
         tmp_path, two_cells(), end={}, readings=_power(25, 10.0), telemetry_interval_s=0.5
     )
-    telemetry = found.attempts[0].telemetry
+    paused, telemetry = (attempt.telemetry for attempt in found.attempts)
     assert telemetry is not None
-    assert telemetry.cpu_energy_j == pytest.approx(50.0)
-    assert telemetry.energy_per_token_j == pytest.approx(50.0 / 24)
+    assert telemetry.cpu_energy_j == pytest.approx(60.0)
+    assert telemetry.energy_per_token_j == pytest.approx(60.0 / 12)
     assert telemetry.energy_scope == "cpu"
+    assert paused is not None
+    assert paused.energy_per_token_j is None
 
 
 def test_energy_per_token_is_unknown_where_the_depth_was_filled_in_between(tmp_path: Path) -> None:

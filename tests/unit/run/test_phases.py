@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from llamasweep.engines.llama_bench_output import LogReader
 from llamasweep.results.records import Phase
 from llamasweep.run.group_log import TimedEvent
-from llamasweep.run.phases import cut, depth_s, measured_span
+from llamasweep.run.phases import cut, depth_s, measured_span, untimed_fraction
 
 S = 1_000_000_000
 
@@ -105,3 +107,18 @@ def test_a_process_that_never_began_was_loading_to_the_end() -> None:
 
 def test_rows_alone_tell_no_repetition() -> None:
     assert measured_span(cut([], 0, SAMPLES), 0) is None
+
+
+def test_an_engine_that_tells_its_starts_is_believed() -> None:
+    """A server's generation begins at its first token, long after the request was sent."""
+    steps = events((1.0, "1/1: starting"), (2.0, "1/1: prompt run 1/1"))
+    found = cut(steps, 0, {0: [3 * S]}, {0: [round(7.5 * S)]})
+    assert phase("repetition", 7.5, 10.5, 0, 0) in found
+    assert measured_span(found, 0) == (round(7.5 * S), round(10.5 * S))
+
+
+def test_the_share_that_no_repetition_covers() -> None:
+    found = cut(EXAMPLE, round(0.5 * S), SAMPLES)
+    start_ns, end_ns = measured_span(found, 0) or (0, 0)
+    assert untimed_fraction(found, 0, start_ns, end_ns) == pytest.approx(1 - 3.1 / 3.7)
+    assert untimed_fraction(found, 1, 14 * S, 19 * S) == 0
