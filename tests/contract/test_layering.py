@@ -161,6 +161,21 @@ def test_run_does_not_know_the_command_line() -> None:
     assert not wrong
 
 
+def test_drivers_are_programs_that_nobody_imports() -> None:
+    """They stand above `run`, whose processes they use, and are only ever started."""
+    wrong = [
+        f"{name}: {i.ours}"
+        for name in modules()
+        for i in imports(name)
+        if i.ours is not None
+        and (
+            (_room(i.ours) == "drivers" and _room(name) != "drivers")
+            or (_room(name) == "drivers" and _room(i.ours) == "cli")
+        )
+    ]
+    assert not wrong
+
+
 def test_report_never_opens_the_store() -> None:
     reads = {"pyarrow", "pandas", "duckdb"}
     wrong = [
