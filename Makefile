@@ -9,13 +9,17 @@ SWEEP ?= sweeps/quick.yaml
 ARGS ?=
 MINUTES ?= 20
 OLLAMA ?= 0.32.15
-export SWEEP
+BASE ?=
+NEW ?=
+# The quick sweep has one build; regressions have a sweep of their own unless SWEEP names one.
+REGRESS_SWEEP := $(if $(filter file,$(origin SWEEP)),sweeps/builds.yaml,$(SWEEP))
+export SWEEP BASE NEW REGRESS_SWEEP
 
 BIN := .venv/bin
 RUNTIME := .venv/.installed
 DEV := .venv/.installed-dev
 
-.PHONY: help setup sweep report demo test test-e2e test-e2e-long engines axe check fmt bench docs golden clean
+.PHONY: help setup sweep report regress demo test test-e2e test-e2e-long engines axe check fmt bench docs golden clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +38,10 @@ sweep: $(RUNTIME) ## measure SWEEP=sweeps/quick.yaml; gets llama.cpp first if th
 
 report: $(RUNTIME) ## write the HTML report of the latest run
 	@$(BIN)/llamasweep report $(ARGS)
+
+regress: $(RUNTIME) ## is NEW=11434 slower than BASE=10488? SWEEP=sweeps/builds.yaml by turns, with the gate; ARGS="--max-time 1h" …
+	@test -n "$$BASE" -a -n "$$NEW" || { echo 'make regress BASE=10488 NEW=11434' >&2; exit 2; }
+	@$(BIN)/llamasweep ab $(ARGS) --gate --builds "$$BASE" "$$NEW" -- "$$REGRESS_SWEEP"
 
 demo: $(RUNTIME) ## the quick sweep on the real engine, then its report in the browser
 	@$(BIN)/llamasweep run --get-engine -- sweeps/quick.yaml

@@ -53,9 +53,11 @@ class Desk:
             text=True,
         )
 
-    def call(self, *words: str, env: dict[str, str] | None = None) -> Ended:
+    def call(
+        self, *words: str, env: dict[str, str] | None = None, limit_s: float = TIME_LIMIT_S
+    ) -> Ended:
         process = self.start(*words, env=env)
-        stdout, stderr = process.communicate(timeout=TIME_LIMIT_S)
+        stdout, stderr = process.communicate(timeout=limit_s)
         return Ended(code=process.returncode, stdout=stdout, stderr=stderr)
 
     def run(self, sweep: Path, *options: str) -> Ended:

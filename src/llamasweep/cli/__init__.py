@@ -21,9 +21,25 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("llamasweep.cli.run", "Measure a sweep; started again, it continues."),
     "status": ("llamasweep.cli.status", "How far a run is."),
     "report": ("llamasweep.cli.report", "Write the HTML report of one or more runs."),
+    "ab": (
+        "llamasweep.cli.ab",
+        "Two builds by turns until each cell is clear: slower, faster or the same.",
+    ),
     "compare": (
         "llamasweep.cli.compare",
         "Is B slower than A? Builds of a run, two runs, or a baseline.",
+    ),
+    "baseline": (
+        "llamasweep.cli.baseline",
+        "The speeds of a build as a file to commit, and runs held against it.",
+    ),
+    "history": (
+        "llamasweep.cli.history",
+        "Each cell along the builds: since when it is slower.",
+    ),
+    "noise": (
+        "llamasweep.cli.noise",
+        "A build against itself: which differences this machine makes by itself.",
     ),
     "best": ("llamasweep.cli.best", "The settings that measured best, as commands to paste."),
     "feel": (

@@ -58,6 +58,7 @@ def examine(*, has_bandwidth: bool = False) -> dict[str, Any]:
         "load_average": _load_average(),
         "quiet": {
             "is_quiet": report.is_quiet,
+        "noise": _noise(facts.fingerprint),
             "findings": list(report.findings),
             "flags": list(report.flags),
             "cpu_use_other_cores": report.cpu_use_other_cores,
@@ -137,6 +138,26 @@ def _sensors_absent() -> dict[str, str]:
 
 def _load_average() -> list[float] | None:
     import os
+def _noise(fingerprint: str) -> dict[str, Any]:
+    """Whether this machine's own scatter is known, how old that is, and what is wrong with it."""
+    from llamasweep.machine.noise_record import OLD_AFTER_S, load_noise
+
+    record = load_noise(fingerprint)
+    if record is None:
+        return {
+            "measured_at": None,
+            "n_cells": 0,
+            "problem": "this machine's own scatter, so that comparisons of builds know what counts",
+        }
+    age_s = record.age_s()
+    problem = None
+    if age_s > OLD_AFTER_S:
+        problem = (
+            f"a newer measure of this machine's own scatter: it is {age_s / 86400:.0f} days old"
+        )
+    return {"measured_at": record.measured_at, "n_cells": len(record.cells), "problem": problem}
+
+
 
     try:
         return list(os.getloadavg())
@@ -195,6 +216,10 @@ def _needs(
         needs.append((reasons["gpu_nvidia"], "install NVIDIA's driver; NVML comes with it"))
     needs += [
         (finding, _QUIET_ADVICE.get(flag, "repeat when it is over"))
+    if found["noise"]["problem"] is not None:
+        needs.append(
+            (found["noise"]["problem"], "`llamasweep noise SWEEP` measures a build against itself")
+        )
         for flag, finding in zip(report.flags, report.findings, strict=True)
     ]
     if facts.spec_ram_bandwidth_bytes_per_s is None:

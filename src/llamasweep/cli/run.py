@@ -92,15 +92,16 @@ def command(**given: Any) -> None:
         fresh=given["fresh"],
         retry_failed=given["retry_failed"],
         only_if_quiet=given["only_if_quiet"],
-        max_time_s=_seconds(given["max_time"]),
+        max_time_s=seconds_of(given["max_time"]),
     )
-    summary = _run_watched(spec, options, run_sweep, is_plain=given["plain"])
+    summary = run_watched(spec, options, run_sweep, is_plain=given["plain"])
     report = None if given["no_report"] else _write_report(summary, given["reports"])
     _tell(summary, report, given["sweep"], is_json=given["is_json"])
     sys.exit(exit_code(summary, strict=given["strict"]))
 
 
-def _seconds(max_time: str | None) -> float | None:
+def seconds_of(max_time: str | None) -> float | None:
+    """The seconds of --max-time, None for none. Raises UsageError."""
     from llamasweep.units import parse_seconds
 
     try:
@@ -109,9 +110,10 @@ def _seconds(max_time: str | None) -> float | None:
         raise UsageError(f"--max-time: {problem}") from None
 
 
-def _run_watched(
+def run_watched(
     spec: SweepSpec, options: RunOptions, run_sweep: Any, *, is_plain: bool
 ) -> RunSummary:
+    """Run a sweep with its progress on stderr: a live view on a terminal, else plain lines."""
     from rich.console import Console
 
     from llamasweep.cli.progress_lines import PlainProgress

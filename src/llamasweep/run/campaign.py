@@ -25,6 +25,7 @@ from llamasweep.machine.calibration import load_calibration
 from llamasweep.machine.facts import MachineFacts, read_facts
 from llamasweep.machine.quiet import QuietWatch
 from llamasweep.results.records import SCHEMA_VERSION, Attempt
+from llamasweep.run.auto_rounds import AutoRounds
 from llamasweep.run.bandwidths import Bandwidths, look_at_bandwidths
 from llamasweep.run.cooldown import Cooler
 from llamasweep.run.file_watch import FileWatch
@@ -36,6 +37,7 @@ from llamasweep.run.resolve import OnSynth
 from llamasweep.run.runner import Runner, RunSummary
 from llamasweep.run.secrets import hide_arguments, hide_in_argv, hide_in_environment
 from llamasweep.run.session import Session, open_session
+from llamasweep.run.sides import floor_finder, machine_floors
 from llamasweep.run.stop import StopSignals
 from llamasweep.store.locate import list_runs
 from llamasweep.store.parquet import RunStore
@@ -112,6 +114,7 @@ def run_sweep(
         stop = stack.enter_context(StopSignals(_deadline_s(spec, options.max_time_s)))
         runner = _runner(prepared, session, bench, progress, lock, stop, opened)
         runner.retry_failed = options.retry_failed
+        runner.auto = _auto_rounds(prepared, session)
         summary = runner.run()
     _on_finish(spec, summary, progress)
     return summary
@@ -139,6 +142,16 @@ def _runner(
     )
 
 
+def _auto_rounds(prepared: Prepared, session: Session) -> AutoRounds | None:
+    """Who decides on further rounds, with what is measured already; None where their number is fixed."""
+    if prepared.spec.rounds != "auto":
+        return None
+    a, b = prepared.subjects.builds
+    auto = AutoRounds(a_label=a.label, b_label=b.label, floor_of_row=floor_finder())
+    auto.learn(session.store.attempts())
+    return auto
+
+
 def run_facts(prepared: Prepared, facts: MachineFacts) -> dict[str, Any]:
     """What run.json says of the sweep, the machine and what is measured."""
     spec = prepared.whole
@@ -153,11 +166,23 @@ def run_facts(prepared: Prepared, facts: MachineFacts) -> dict[str, Any]:
         "sweep_file": hide_in_argv([spec.file], home)[0] if spec.file else None,
         "sweep_resolved": resolved,
         "seed": spec.seed,
-        "machine": {**facts.to_dict(), "calibration": _calibration(facts)},
+        "machine": {
+            **facts.to_dict(),
+            "calibration": _calibration(facts),
+            "floors": _floors(facts),
+        },
         "builds": [_build_facts(b, home) for b in prepared.subjects.builds],
         "models": [_model_facts(m, home) for m in prepared.subjects.models.values()],
         "n_cells_planned": prepared.plan.n_cells + prepared.plan.n_unreadable,
         "versions": {"python": platform.python_version(), "llamasweep": version("llamasweep")},
+    }
+
+
+def _floors(facts: MachineFacts) -> dict[str, float]:
+    """What the A/A rounds of this machine give by now: `tg:2` (kind of test, size class) -> floor as a fraction."""
+    return {
+        f"{kind}:{size}": floor.floor_fraction
+        for (kind, size), floor in machine_floors(facts.fingerprint).items()
     }
 
 

@@ -162,7 +162,7 @@ def _ceiling(cell: Cell, group: Group, bench: Bench) -> dict[str, Any]:
 def describe_cell(cell: Cell, group: Group, session: Session) -> dict[str, Any]:
     """One cell as the log and rows without an engine need it."""
     identity = cell_id(cell, group.model.identity)
-    key = (identity, group.build.content_hash, group.round_index)
+    key = session.key(identity, group.build, group.round_index)
     return {
         "cell_id": identity,
         "n_prompt": cell.test.n_prompt,

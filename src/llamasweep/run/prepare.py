@@ -24,6 +24,9 @@ from llamasweep.sweep.predict import Measured, Rates
 from llamasweep.sweep.spec import Condition, Exclude, SweepSpec
 from llamasweep.sweep.subjects import Model
 
+AGAIN = " again"
+"""Behind the name of a build where it takes turns with itself."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
@@ -41,11 +44,15 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wishes:
-    """What the command line changes. only: (key, value) pairs; several of one key mean any of them."""
+    """What the command line changes. only: (key, value) pairs; several of one key mean any of them.
+
+    is_against_itself: the first build takes turns with itself, to see how much this machine scatters.
+    """
 
     build_names: tuple[str, ...] = ()
     only: tuple[tuple[str, str], ...] = ()
     seed: int | None = None
+    is_against_itself: bool = False
 
 
 def prepare(
@@ -72,6 +79,7 @@ def prepare(
         on_synth=on_synth,
     )
     quant_of = {s: m.facts.quant_short for s, m in subjects.models.items() if m.facts is not None}
+    subjects = _checked_builds(spec, subjects, wishes)
     rates = Rates(bandwidth_bytes_per_s=bandwidth_bytes_per_s or spec.bandwidth_bytes_per_s)
     alike = (attempt for attempt in history if attempt.engine == spec.engine)
     rates = rates.updated(as_measured(alike, subjects.models.values()))
@@ -90,12 +98,28 @@ def prepare(
 
 
 def as_measured(attempts: Iterable[Attempt], models: Iterable[Model]) -> list[Measured]:
+def _checked_builds(spec: SweepSpec, subjects: Subjects, wishes: Wishes) -> Subjects:
+    """The builds of the sweep, or one twice. Raises UsageError where `rounds: auto` has not two to tell apart."""
+    if wishes.is_against_itself:
+        build = subjects.builds[0]
+        again = replace(build, label=f"{build.label}{AGAIN}")
+        return replace(subjects, builds=(build, again))
+    if spec.rounds == "auto" and len(subjects.builds) != 2:
+        raise UsageError(
+            f"`rounds: auto` tells two builds apart, and this sweep has {len(subjects.builds)}",
+            hint="Name two with `builds` or --build, or give a number of rounds.",
+        )
+    return subjects
+
+
     """Rows of models that are here, as predictions want them: of one stream, whose prompt was read."""
     by_hash = {m.content_hash: m for m in models if m.content_hash is not None}
     found = []
     for a in attempts:
         model = by_hash.get(a.model_hash or "")
-        is_plain = a.requested.get("concurrency", 1) == 1 and a.requested.get("prompt_cache") != "warm"
+        is_plain = (
+            a.requested.get("concurrency", 1) == 1 and a.requested.get("prompt_cache") != "warm"
+        )
         if model is None or a.median_tps is None or not is_plain:
             continue
         threads = a.requested.get("n_threads")

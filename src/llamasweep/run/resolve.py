@@ -50,16 +50,17 @@ def resolve(
     """Look at every model and build that the sweep names.
 
     build_names: instead of the sweep's own. generate: write synthetic models that are missing (a plan only counts
-    them). One binary under two names is one build, under the first. Raises EngineNotFoundError or BuildError where
-    a build is missing.
+    them). One binary under two names is one build, under the first, unless builds take turns. Raises
+    EngineNotFoundError or BuildError where a build is missing.
     """
     names = tuple(build_names) or spec.builds
     builds = tuple(registry.get(name) for name in names) if names else (registry.default(),)
     if spec.engine == SERVER:
         builds = tuple(server_of(build) for build in builds)
-    distinct: dict[str, Build] = {}
+    distinct: dict[tuple[str, str], Build] = {}
     for build in builds:
-        distinct.setdefault(build.content_hash, build)
+        name = build.label if spec.order == "interleaved" else ""
+        distinct.setdefault((build.content_hash, name), build)
     models = {
         source: _model(source, generate=generate, on_synth=on_synth)
         for source in model_sources(spec)

@@ -19,6 +19,7 @@ from typing import Any
 from llamasweep.engines.base import EngineEvent
 from llamasweep.errors import StoreError
 from llamasweep.results.records import FAILED_STATUSES, Attempt, Reading, Status
+from llamasweep.run.auto_rounds import AutoRounds
 from llamasweep.run.cooldown import Cooler
 from llamasweep.run.file_watch import FileWatch
 from llamasweep.run.group_run import OnEvent
@@ -30,7 +31,8 @@ from llamasweep.run.progress import Progress, Standing
 from llamasweep.run.session import Session
 from llamasweep.run.stop import StopSignals
 from llamasweep.run.timeouts import Expected
-from llamasweep.sweep.cell import Block, Cell, Group, Test, cell_id
+from llamasweep.run.unmeasured import problem_kind, row_without_engine
+from llamasweep.sweep.cell import Block, Cell, Group, cell_id
 from llamasweep.sweep.matrix import decompose
 from llamasweep.sweep.parameters import BY_NAME
 from llamasweep.sweep.plan import Plan, remaining
@@ -66,7 +68,10 @@ class RunSummary:
 
 @dataclass(slots=True)
 class Runner:
-    """One run in progress. flags: doubts that concern the next group, such as contaminated_memory."""
+    """One run in progress. flags: doubts that concern the next group, such as contaminated_memory.
+
+    auto: who decides which cells need another round; None where their number is fixed.
+    """
 
     plan: Plan
     session: Session
@@ -78,11 +83,13 @@ class Runner:
     cooler: Cooler
     watch: FileWatch
     retry_failed: bool = False
+    auto: AutoRounds | None = None
     flags: tuple[str, ...] = ()
     n_measured: int = 0
     _n_groups_taken: int = 0
     _n_done: int = 0
     _n_rows_now: int = 0
+    _round_told: int = -1
     _rest: deque[Group] = field(default_factory=deque)
     _counts: dict[str, int] = field(default_factory=dict)
     _broken_loads: dict[tuple[Any, ...], Attempt] = field(default_factory=dict)
@@ -109,7 +116,7 @@ class Runner:
 
     def _groups(self) -> Iterator[Group]:
         """What is left, lazily: what a failed process did not get to, then the plan less what is done."""
-        is_resumed = bool(self.session.done)
+        is_asked = bool(self.session.done) or self.auto is not None
         coming = iter(self.plan.groups)
         while not self.stop.is_over:
             while not self._rest:
@@ -117,23 +124,28 @@ class Runner:
                 if group is None:
                     return
                 self._n_groups_taken += 1
-                left = remaining(group, self._is_done_in(group) if is_resumed else None)
+                self._tell_round(group.round_index)
+                left = remaining(group, self._is_done_in(group) if is_asked else None)
                 self._n_done += group.n_cells - sum(g.n_cells for g in left)
                 self._rest.extend(left)
             yield self._rest.popleft()
 
     def _is_done_in(self, group: Group) -> Callable[[Cell], bool]:
-        identity, build_hash, round_index = (
-            group.model.identity,
-            group.build.content_hash,
-            group.round_index,
-        )
-
         def is_done(cell: Cell) -> bool:
-            key = (cell_id(cell, identity), build_hash, round_index)
+            identity = cell_id(cell, group.model.identity)
+            if self.auto is not None and not self.auto.wants(identity, group.round_index):
+                return True
+            key = self.session.key(identity, group.build, group.round_index)
             return self.session.is_done(key, retry_failed=self.retry_failed)
 
         return is_done
+
+    def _tell_round(self, round_index: int) -> None:
+        """Before the first group of a round of `rounds: auto`: where its cells stand."""
+        if self.auto is not None and round_index != self._round_told:
+            self._round_told = round_index
+            for line in self.auto.standing_lines(round_index):
+                self.progress.note(line)
 
     def _check_disk(self) -> None:
         free = shutil.disk_usage(self.session.store.run_dir).free
@@ -152,7 +164,7 @@ class Runner:
             self._record_without_engine(group, "unsupported", "unsupported", reason)
         for build, model, block, reason in self.plan.unreadable:
             group = Group(build=build, model=model, block=block)
-            self._record_without_engine(group, "failed", _problem_kind(reason), reason)
+            self._record_without_engine(group, "failed", problem_kind(reason), reason)
 
     def _record_without_engine(self, group: Group, status: Status, kind: str, reason: str) -> None:
         """Rows for cells that are not handed to an engine; those that have one already are left out."""
@@ -161,11 +173,11 @@ class Runner:
         attempts = []
         for index, cell in enumerate(group.block.cells()):
             described = describe_cell(cell, group, self.session)
-            key = (described["cell_id"], group.build.content_hash, group.round_index)
+            key = self.session.key(described["cell_id"], group.build, group.round_index)
             if self.session.is_done(key, retry_failed=self.retry_failed):
                 continue
             attempts.append(
-                _row_without_engine(
+                row_without_engine(
                     common,
                     described,
                     cell.test,
@@ -290,6 +302,8 @@ class Runner:
 
     def _count(self, attempts: Sequence[Attempt]) -> None:
         self.session.learn(attempts)
+        if self.auto is not None:
+            self.auto.learn(attempts)
         self.n_measured += len(attempts)
         for attempt in attempts:
             self._counts[attempt.status] = self._counts.get(attempt.status, 0) + 1
@@ -358,37 +372,3 @@ def _load_key(group: Group) -> tuple[Any, ...]:
 def _block_of(cell: Cell) -> Block:
     axes = tuple((k, (v,)) for k, v in cell.params)
     return Block(model=cell.model, axes=axes, tests=(cell.test,), engine=cell.engine)
-
-
-def _problem_kind(problem: str) -> str:
-    return (
-        "model_missing"
-        if problem.startswith("no such file") or problem.startswith("no file")
-        else "model_damaged"
-    )
-
-
-def _row_without_engine(
-    common: dict[str, Any],
-    described: dict[str, Any],
-    test: Test,
-    attempt_id: str,
-    status: Status,
-    kind: str,
-    reason: str,
-) -> Attempt:
-    return Attempt(
-        **common,
-        attempt_id=attempt_id,
-        cell_id=described["cell_id"],
-        attempt_index=described["attempt_index"],
-        status=status,
-        error_kind=kind,
-        error_message=reason,
-        test_kind=test.kind,
-        test_label=test.label,
-        n_prompt=test.n_prompt,
-        n_gen=test.n_gen,
-        n_depth=int(described["requested"].get("n_depth", 0)),
-        requested=described["requested"],
-    )

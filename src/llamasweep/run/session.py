@@ -7,6 +7,7 @@ unless it is to be tried again.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -19,14 +20,18 @@ from llamasweep.run.assemble import Assembled, assemble
 from llamasweep.run.group_log import GroupRecord, log_ids, read_group_log, tidy
 from llamasweep.store.locate import list_runs, new_run_id
 from llamasweep.store.parquet import RunStore
+from llamasweep.sweep.subjects import Build
 
 DoneKey = tuple[str, str | None, int]
-"""(cell_id, build content hash, round_index)"""
+"""(cell_id, build, round_index); build: its content hash, with its name where one binary is measured under several."""
 
 
 @dataclass(slots=True)
 class Session:
-    """A run that is being measured. done: key -> (status, attempts so far). longest_s: cell_id -> longest time it took."""
+    """A run that is being measured. done: key -> (status, attempts so far). longest_s: cell_id -> longest time it took.
+
+    shared_hashes: content hashes that several builds of this run have, because one is measured against itself.
+    """
 
     store: RunStore
     info: RunInfo
@@ -34,11 +39,22 @@ class Session:
     done: dict[DoneKey, tuple[str, int]] = field(default_factory=dict)
     longest_s: dict[str, float] = field(default_factory=dict)
     n_groups_logged: int = 0
+    shared_hashes: frozenset[str] = frozenset()
+
+    def key(self, cell: str, build: Build, round_index: int) -> DoneKey:
+        """The key of a question. cell: its id."""
+        return self._key(cell, build.content_hash, build.label, round_index)
+
+    def _key(
+        self, cell: str, build_hash: str | None, label: str | None, round_index: int
+    ) -> DoneKey:
+        is_shared = build_hash in self.shared_hashes
+        return (cell, f"{build_hash} {label}" if is_shared else build_hash, round_index)
 
     def learn(self, attempts: Iterable[Attempt]) -> None:
         """Take note of rows that are there now."""
         for a in attempts:
-            key = (a.cell_id, a.build_hash, a.round_index)
+            key = self._key(a.cell_id, a.build_hash, a.build_label, a.round_index)
             if a.attempt_index + 1 >= self.n_tries(key):
                 self.done[key] = (a.status, a.attempt_index + 1)
             if a.status == "ok" and a.started_at is not None and a.finished_at is not None:
@@ -86,10 +102,13 @@ def open_session(
     """
     newest, notes = (None, []) if fresh else _newest_run(root, sweep_name)
     if newest is None:
-        return _new_session(root, sweep_name, first_info), notes
+        session = _new_session(root, sweep_name, first_info)
+        session.shared_hashes = _shared_hashes(first_info)
+        return session, notes
     store = RunStore.open(newest)
     info = store.read_info()
     session = Session(store=store, info=info, is_resumed=True)
+    session.shared_hashes = _shared_hashes(first_info)
     notes += _changes(info, first_info)
     session.n_groups_logged = _last_log_number({*log_ids(store.logs_dir), *store.part_ids()})
     session.learn(store.attempts())
@@ -99,6 +118,11 @@ def open_session(
 
 
 _REFRESHED = ("sweep_resolved", "machine", "builds", "models", "n_cells_planned", "versions")
+
+
+def _shared_hashes(info: Mapping[str, Any]) -> frozenset[str]:
+    hashes = Counter(build.get("content_hash") for build in info["builds"])
+    return frozenset(value for value, n in hashes.items() if n > 1 and value is not None)
 
 
 def _last_log_number(ids: Iterable[str]) -> int:

@@ -67,10 +67,18 @@ def find_sides(root: Path, a: str, b: str, *, run: str | None = None) -> tuple[S
     )
 
 
-def sides_of_run(path: Path, builds: Sequence[str]) -> tuple[Side, Side]:
-    """Two builds of one run."""
+def sides_of_run(path: Path) -> tuple[Side, Side]:
+    """The two builds of a run, in the order in which it names them. Raises UsageError where it has not two."""
     loaded = load_run(path)
-    return _of_run(loaded, builds[0]), _of_run(loaded, builds[1])
+    labels = [str(build.get("label")) for build in loaded.info.builds]
+    if len(labels) != 2:
+        raise UsageError(
+            f"the run {loaded.info.run_id} has {len(labels)} builds and not two",
+            hint="Choose with `llamasweep compare A B --run RUN`.",
+        )
+    rows = [tuple(r for r in loaded.attempts if r.build_label == label) for label in labels]
+    a, b = (_as_side(loaded, of, label, label) for of, label in zip(rows, labels, strict=True))
+    return a, b
 
 
 def is_auto(info: RunInfo) -> bool:
@@ -81,7 +89,7 @@ def is_auto(info: RunInfo) -> bool:
 def _side(root: Path, word: str) -> Side | None:
     path = Path(word)
     if path.is_file():
-        return _baseline_side(path)
+        return baseline_side(path)
     try:
         return _whole_run(load_run(find_run(root, word)))
     except StoreError:
@@ -91,7 +99,19 @@ def _side(root: Path, word: str) -> Side | None:
     return _of_run(load_run(find_run(root, head)), build)
 
 
-def _baseline_side(path: Path) -> Side:
+def find_side(root: Path, word: str | None) -> Side:
+    """One side: a run, RUN:BUILD, or the newest run where nothing is named. Raises StoreError and UsageError."""
+    side = _whole_run(load_run(find_run(root))) if word is None else _side(root, word)
+    if side is None:
+        raise StoreError(
+            f"no run {quoted(word)} in {root}",
+            hint="`llamasweep results list` names what is there.",
+        )
+    return side
+
+
+def baseline_side(path: Path) -> Side:
+    """A baseline file as a side. Raises StoreError where it is none."""
     try:
         with path.open("rb") as file:
             plain = json.loads(file.read(MAX_BASELINE_BYTES))

@@ -13,14 +13,12 @@ from llamasweep.results.records import Attempt
 from llamasweep.stats.cells import CellComparison, SidesCompared, compare_sides
 from llamasweep.stats.confirm import Candidate, Confirmation, confirm, confirmation_rounds, is_clear
 from llamasweep.stats.differences import Difference
-from llamasweep.stats.many import benjamini_hochberg, holm
-from llamasweep.stats.sequential import StoppingRule
+from llamasweep.stats.many import holm
 from llamasweep.stats.verdicts import Comparison, Direction, Verdict
+from llamasweep.sweep.spec import AUTO_FIRST_ROUNDS
 
-FIRST_ROUNDS = StoppingRule().max_rounds
+FIRST_ROUNDS = AUTO_FIRST_ROUNDS
 """Rounds from this index on confirm a change and have no part in finding it."""
-
-MOST_FRESH_ROUNDS = 20
 
 FloorOf = Callable[[Attempt], float]
 """The practical floor of a row's cell as a fraction."""
@@ -202,25 +200,23 @@ def _corrected(sides: SidesCompared, alpha: float) -> list[JudgedCell]:
         for cell in sides.cells
         if cell.comparison is not None and cell.comparison.p_value is not None
     }
-    shown = dict(zip(tested, benjamini_hochberg(list(tested.values())), strict=True))
     sure = dict(zip(tested, holm(list(tested.values())), strict=True))
-    return [_after_correction(cell, tested, shown, sure, alpha) for cell in sides.cells]
+    return [_after_correction(cell, tested, sure, alpha) for cell in sides.cells]
 
 
 def _after_correction(
     cell: CellComparison,
     tested: Mapping[str, float],
-    shown: Mapping[str, float],
     sure: Mapping[str, float],
     alpha: float,
 ) -> JudgedCell:
     key = cell.cell_id
     if cell.verdict not in _CHANGES or key not in tested:
         return JudgedCell(cell=cell, is_official=cell.verdict == "newly_failing")
-    if shown[key] > alpha:
+    if cell.q_value is not None and cell.q_value > alpha:
         note = (
             f"{_change_words(cell.comparison)} with p = {tested[key]:.2g} alone, which is "
-            f"{shown[key]:.2g} among {len(tested)} cells: more rounds are needed"
+            f"{cell.q_value:.2g} among {len(tested)} cells: more rounds are needed"
         )
         return JudgedCell(cell=replace(cell, verdict="undecided"), is_official=False, note=note)
     is_sure = sure[key] <= alpha

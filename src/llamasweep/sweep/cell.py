@@ -146,10 +146,11 @@ class Group:
 
     @property
     def group_id(self) -> str:
-        """12 hex digits: build content, model content, block and round."""
+        """12 hex digits: build (content and name, as one binary may have two), model content, block and round."""
         text = json.dumps(
             [
                 self.build.content_hash,
+                self.build.label,
                 self.model.identity,
                 self.block.axes,
                 [(t.n_prompt, t.n_gen) for t in self.block.tests],

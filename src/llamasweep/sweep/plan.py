@@ -15,7 +15,7 @@ from llamasweep.sweep.footprint import memory_warning
 from llamasweep.sweep.grouping import Groups, Part, parts_of, remaining
 from llamasweep.sweep.matrix import Words, build_exclusions
 from llamasweep.sweep.predict import Rates, group_cost
-from llamasweep.sweep.spec import AxisValues, SweepSpec
+from llamasweep.sweep.spec import AUTO_FIRST_ROUNDS, AxisValues, SweepSpec
 from llamasweep.sweep.subjects import Build, Model, ModelSource
 
 __all__ = ["Groups", "Plan", "Surroundings", "make_plan", "remaining"]
@@ -43,7 +43,8 @@ class Plan:
     groups: processes in the order in which they run, made lazily. unsupported: cells that a build
     cannot run, with the reason; no cell of them is in a group. unreadable: cells of models that
     cannot be read, likewise. n_cells: attempts, over all builds and rounds. n_model_loads: one for
-    each process. predicted_s: of all groups. basis: sentences on what the prediction rests on.
+    each process. Both are the most there can be of `rounds: auto`. predicted_s: of all groups, of `rounds: auto` without
+    those that confirm. basis: sentences on what the prediction rests on.
     warnings: sentences on what may go wrong.
     """
 
@@ -77,7 +78,7 @@ class Plan:
             return 0.0
         done_rounds, place = divmod(n_groups_done, per_round)
         costs = [_part_s(part, self.spec, rates, {}) for part in self.groups.parts]
-        whole_s = (self.spec.rounds - done_rounds) * sum(costs)
+        whole_s = (_likely_rounds(self.spec, done_rounds) - done_rounds) * sum(costs)
         if self.spec.order == "interleaved":
             return max(0.0, whole_s - sum(costs) * place / per_round)
         part_index, offset = self.groups.part_at(place)
@@ -110,10 +111,12 @@ def make_plan(
     for source, of_model in by_model.items():
         draft.add(models[source], of_model)
     basis: dict[str, None] = {}
-    predicted_s = spec.rounds * sum(_part_s(part, spec, rates, basis) for part in draft.parts)
+    predicted_s = _likely_rounds(spec, 0) * sum(
+        _part_s(part, spec, rates, basis) for part in draft.parts
+    )
     groups = Groups(
         draft.parts,
-        rounds=spec.rounds,
+        rounds=spec.n_rounds,
         order=spec.order,
         isolation=spec.isolation,
         seed=spec.seed,
@@ -122,7 +125,7 @@ def make_plan(
         groups=groups,
         unsupported=tuple(draft.unsupported),
         unreadable=tuple(draft.unreadable),
-        n_cells=spec.rounds * sum(part.n_cells * len(part.builds) for part in draft.parts),
+        n_cells=spec.n_rounds * sum(part.n_cells * len(part.builds) for part in draft.parts),
         n_model_loads=len(groups),
         predicted_s=predicted_s,
         basis=tuple(basis),
@@ -211,6 +214,13 @@ class _Draft:
                 key = tuple(build.label for build in builds)
                 shared.setdefault(key, (builds, []))[1].append(block)
         return list(shared.values())
+
+
+def _likely_rounds(spec: SweepSpec, n_done: int) -> int:
+    """Rounds to reckon with: of `rounds: auto` those that confirm only once they have begun."""
+    if spec.rounds == "auto" and n_done < AUTO_FIRST_ROUNDS:
+        return AUTO_FIRST_ROUNDS
+    return spec.n_rounds
 
 
 def _part_s(part: Part, spec: SweepSpec, rates: Rates, basis: dict[str, None]) -> float:

@@ -118,9 +118,9 @@ class SweepKeys(_Strict):
     repetitions: Annotated[Whole, Field(ge=1, le=10_000)] = Field(
         5, description="timed repetitions of each cell"
     )
-    rounds: Annotated[int, BeforeValidator(spell.rounds), Field(ge=1, le=1_000)] = Field(
-        1, description="whole passes over the sweep"
-    )
+    rounds: Annotated[
+        Annotated[int, Field(ge=1, le=1_000)] | Literal["auto"], BeforeValidator(spell.rounds)
+    ] = Field(1, description="whole passes over the sweep; auto: until two builds are told apart")
     order: Literal["grouped", "interleaved"] = Field(
         "grouped", description="few model loads, or builds in turns for A/B"
     )
@@ -203,6 +203,7 @@ def parse(text: str, file_name: str, base_loader: BaseLoader) -> sp.SweepSpec:
     parts = _parts(document, faults)
     _check_models(document.data.get("models"), faults)
     _check_env(document.data.get("env"), faults)
+    _check_rounds(document.data, faults)
     problems += [document.problem(f.place, f.message, f.suggestion) for f in faults.found]
     if problems or keys is None:
         raise SweepFileError(sorted(problems, key=lambda p: (p.file, p.line or 0, p.where)))
@@ -257,6 +258,11 @@ def _parts(document: Document, faults: ax.Faults) -> _Parts:
             ax.parse_exclude(item, ("exclude", i), faults) for i, item in _dicts(exclude)
         ),
     }
+
+
+def _check_rounds(data: dict[str, Any], faults: ax.Faults) -> None:
+    if data.get("rounds") == "auto" and data.get("order") != "interleaved":
+        faults.add(("rounds",), "`auto` compares two builds by turns; add `order: interleaved`")
 
 
 def _check_models(raw: object, faults: ax.Faults) -> None:

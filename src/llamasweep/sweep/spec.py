@@ -29,6 +29,11 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+AUTO_FIRST_ROUNDS = 20
+"""Of `rounds: auto`: in so many rounds at most a change is found; rounds from this index on are fresh and confirm it."""
+AUTO_ROUNDS = 2 * AUTO_FIRST_ROUNDS
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelEntry:
     """One entry of `models`; exactly one of path, glob and synth is set.
@@ -108,7 +113,8 @@ class SweepSpec:
 
     file: path as given, None where there is none. builds: labels or paths; empty = the one on
     PATH, else the installed one. axes: product; `kv_types` is a coupled axis that sets type_k and
-    type_v to the same value. rounds: whole passes. discard: "auto" or a number of leading
+    type_v to the same value. rounds: whole passes, "auto" = until each cell of two builds is clear.
+    discard: "auto" or a number of leading
     repetitions. timeout_s: per cell, None = from history or prediction. max_time_s, stop_at
     ("HH:MM", local time): None = no limit. address_space_limit_bytes: RLIMIT_AS of the engine,
     None = none. telemetry_interval_s: None = off. bandwidth_bytes_per_s: given memory bandwidth
@@ -127,7 +133,7 @@ class SweepSpec:
     include: tuple[Include, ...] = ()
     exclude: tuple[Exclude, ...] = ()
     repetitions: int = 5
-    rounds: int = 1
+    rounds: int | Literal["auto"] = 1
     order: Literal["grouped", "interleaved"] = "grouped"
     isolation: Literal["group", "cell"] = "group"
     seed: int = 0
@@ -144,6 +150,11 @@ class SweepSpec:
     on_finish: tuple[str, ...] = ()
     bandwidth_bytes_per_s: float | None = None
     peak_flop_per_s: float | None = None
+
+    @property
+    def n_rounds(self) -> int:
+        """Whole passes at most: given, or those that find a change and those that confirm it."""
+        return AUTO_ROUNDS if self.rounds == "auto" else self.rounds
 
     def to_resolved_dict(self) -> dict[str, Any]:
         """Plain JSON values for run.json: every field, None included."""

@@ -44,11 +44,7 @@ def switch(value: object) -> object:
 
 
 def rounds(value: object) -> object:
-    if value == "auto":
-        raise ValueError(
-            "`auto` is reserved: this version cannot decide when to stop, so give a whole number"
-        )
-    return whole(value)
+    return value if value == "auto" else whole(value)
 
 
 def discard(value: object) -> object:

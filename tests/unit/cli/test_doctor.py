@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.unit.machine.noise_made import FINGERPRINT, noise_record
 
 from llamasweep.cli import doctor
 from llamasweep.machine.facts import MachineFacts
+from llamasweep.machine.noise_record import store_noise
 from llamasweep.machine.quiet import QuietReport
 
 QUIET = QuietReport(findings=(), flags=())
@@ -26,6 +29,7 @@ def found(**changes: Any) -> dict[str, Any]:
         "engine_problem": None,
         "build_tools": {"compiler": "/usr/bin/c++", "cmake": "/usr/bin/cmake", "ninja": "/n"},
         "gpu_backend": {"backend": "cpu", "reason": "no GPU", "advice": None},
+        "noise": {"problem": None},
         "awake": {"is_kept": True, "how": "systemd-inhibit", "reason": None},
         **changes,
     }
@@ -94,6 +98,20 @@ def test_unknown_memory_speed_and_sleep_are_told() -> None:
 
     assert "doctor --bandwidth" in told
     assert "keeping the machine awake (no bus)" in told
+
+
+def test_a_machine_whose_own_scatter_is_not_known_is_told_how_to_measure_it() -> None:
+    told = needs({"noise": doctor._noise("0" * 16)})
+    assert told.startswith("this machine's own scatter")
+    assert "`llamasweep noise SWEEP`" in told
+
+
+def test_an_old_measure_of_scatter_is_told_and_a_new_one_is_not() -> None:
+    now = datetime.now(tz=UTC)
+    for days, problem in ((1, None), (100, "100 days old")):
+        store_noise(noise_record(measured_at=(now - timedelta(days=days)).isoformat()))
+        told = doctor._noise(FINGERPRINT)["problem"]
+        assert told is None if problem is None else problem in told
 
 
 def test_doctor_runs_here_and_its_json_is_whole(runner: CliRunner) -> None:

@@ -66,7 +66,7 @@ def test_every_fault_is_told_at_once_with_line_place_and_nearest_key() -> None:
     assert told[3].startswith("s.yaml:6: matrix.threads[0]: multiplying by 1")
     assert told[4].startswith("s.yaml:6: matrix.threads[1]: 'phys' is not")
     assert told[5].endswith("(did you mean 'load_mode'?)")
-    assert "`auto` is reserved" in told[6]
+    assert told[6] == "s.yaml:8: rounds: `auto` compares two builds by turns; add `order: interleaved`"
     assert "ambiguous" in told[7]
     assert told[8].startswith("s.yaml:11: exclude[0].modle:")
     assert told[9].startswith("s.yaml:12: env.A B:")
@@ -354,3 +354,10 @@ def test_the_json_schema_knows_every_key_and_every_spelling() -> None:
     assert {"build", "n_gen", "model", "depth"} <= set(properties["exclude"]["items"]["properties"])
     assert "build" not in properties["include"]["items"]["properties"]
     assert all("description" in value for value in properties.values())
+
+
+def test_rounds_may_be_left_to_what_is_measured() -> None:
+    spec = sweep("rounds: auto\norder: interleaved\n")
+    assert (spec.rounds, spec.n_rounds) == ("auto", 40)
+    assert (sweep("rounds: 8\n").rounds, sweep("rounds: 8\n").n_rounds) == (8, 8)
+    assert problems("rounds: often\n")[0].startswith("s.yaml:2: rounds")

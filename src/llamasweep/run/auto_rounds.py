@@ -1,0 +1,152 @@
+"""`rounds: auto`: which cells of two builds need another round, from the rows that are there alone, so that it resumes.
+
+Cells leave as soon as they are clear; those with a change come back for fresh rounds that confirm it. What a round costs
+and who measures it is not known here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from llamasweep.results.records import FAILED_STATUSES, Attempt
+from llamasweep.stats.confirm import confirmation_rounds, is_clear
+from llamasweep.stats.judged import FIRST_ROUNDS, FloorOf
+from llamasweep.stats.sequential import Decision, StoppingRule, decide
+from llamasweep.stats.verdicts import Comparison
+
+MOST_TOLD = 4
+
+
+@dataclass(slots=True)
+class AutoRounds:
+    """Two builds measured until each cell is clear.
+
+    a_label, b_label: of the builds. floor_of_row: the practical floor of a row's cell.
+    """
+
+    a_label: str
+    b_label: str
+    floor_of_row: FloorOf
+    _rows: dict[str, dict[str, dict[int, Attempt]]] = field(default_factory=dict)
+    _closed: dict[str, int] = field(default_factory=dict)
+    _asked: dict[tuple[str, int], bool] = field(default_factory=dict)
+    _fresh_wanted: dict[str, int] | None = None
+
+    def learn(self, attempts: Iterable[Attempt]) -> None:
+        """Take note of rows that are there now."""
+        for row in attempts:
+            sides = self._rows.setdefault(row.cell_id, defaultdict(dict))
+            before = sides[row.build_label or ""].get(row.round_index)
+            if before is None or _rate(row) is not None or _rate(before) is None:
+                sides[row.build_label or ""][row.round_index] = row
+
+    def wants(self, cell_id: str, round_index: int) -> bool:
+        """Whether this cell is to be measured in this round; the same answer for both builds, whenever it is asked.
+
+        Only rounds before this one count, so that half a round that a kill left does not.
+        """
+        key = (cell_id, round_index)
+        if key not in self._asked:
+            self._asked[key] = self._wants(cell_id, round_index)
+        return self._asked[key]
+
+    def _wants(self, cell_id: str, round_index: int) -> bool:
+        if round_index >= FIRST_ROUNDS:
+            return round_index - FIRST_ROUNDS < self._fresh().get(cell_id, 0)
+        if round_index == 0:
+            return True
+        if self._closed.get(cell_id, FIRST_ROUNDS) < round_index:
+            return False
+        is_open = self._is_open(cell_id, round_index)
+        if not is_open:
+            self._closed[cell_id] = round_index - 1
+        return is_open
+
+    def _is_open(self, cell_id: str, round_index: int) -> bool:
+        sides = [self._side(cell_id, label, round_index) for label in (self.a_label, self.b_label)]
+        if not all(map(_is_tried, sides)):
+            return False
+        return not self._decision(cell_id, round_index).is_final
+
+    def _side(self, cell_id: str, label: str, before_round: int) -> dict[int, Attempt]:
+        found = self._rows.get(cell_id, {}).get(label, {})
+        return {r: row for r, row in found.items() if r < before_round}
+
+    def _decision(self, cell_id: str, before_round: int) -> Decision:
+        a, b = (self._side(cell_id, label, before_round) for label in (self.a_label, self.b_label))
+        rounds = sorted(a.keys() & b.keys())
+        rows = [*a.values(), *b.values()]
+        floor = self.floor_of_row(_measured(rows) or rows[0]) if rows else 0.03
+        rule = StoppingRule(floor_fraction=floor, max_rounds=FIRST_ROUNDS)
+        return decide([_rate(a[r]) for r in rounds], [_rate(b[r]) for r in rounds], rule)
+
+    def _fresh(self) -> Mapping[str, int]:
+        """cell_id -> fresh rounds; settled when the first fresh round is asked for."""
+        if self._fresh_wanted is None:
+            found: dict[str, Comparison] = {}
+            for cell_id in self._rows:
+                decision = self._decision(cell_id, FIRST_ROUNDS)
+                if decision.state in ("faster", "slower"):
+                    found[cell_id] = decision.comparison
+            self._fresh_wanted = {
+                cell_id: confirmation_rounds(len(found), is_clear=is_clear(first))
+                for cell_id, first in found.items()
+            }
+        return self._fresh_wanted
+
+    def standing_lines(self, round_index: int) -> list[str]:
+        """Sentences on where the cells stand before this round: how many are clear, and the widest intervals of the others."""
+        if round_index == FIRST_ROUNDS:
+            n = len(self._fresh())
+            return [f"{n} cells have changed; fresh rounds confirm them"] if n else []
+        if not 0 < round_index < FIRST_ROUNDS:
+            return []
+        open_cells = [cell_id for cell_id in self._rows if self.wants(cell_id, round_index)]
+        n_clear = len(self._rows) - len(open_cells)
+        lines = [
+            f"after round {round_index}: {n_clear} of {len(self._rows)} cells need no more rounds"
+        ]
+        told = [
+            (cell_id, self._decision(cell_id, round_index).comparison) for cell_id in open_cells
+        ]
+        told.sort(key=lambda pair: -_width(pair[1]))
+        lines += [f"{self._name(cell_id)}: {_interval(c)}" for cell_id, c in told[:MOST_TOLD]]
+        if len(told) > MOST_TOLD:
+            lines.append(f"and {len(told) - MOST_TOLD} more, with narrower intervals")
+        return lines
+
+    def _name(self, cell_id: str) -> str:
+        sides = self._rows[cell_id]
+        row = next(iter(next(rows for rows in sides.values() if rows).values()))
+        depth = f" @ d{row.n_depth}" if row.n_depth else ""
+        return f"{row.model_label} {row.test_label}{depth}"
+
+
+def _rate(row: Attempt) -> float | None:
+    return row.median_tps if row.status == "ok" else None
+
+
+def _measured(rows: Sequence[Attempt]) -> Attempt | None:
+    return next((row for row in rows if row.status == "ok"), None)
+
+
+def _is_tried(rows: Mapping[int, Attempt]) -> bool:
+    """Whether the engine was asked; one that cannot be (an option that a build lacks) has a row that says so."""
+    return any(row.status == "ok" or row.status in FAILED_STATUSES for row in rows.values())
+
+
+def _width(comparison: Comparison) -> float:
+    if comparison.low is None or comparison.high is None:
+        return float("inf")
+    return comparison.high / comparison.low
+
+
+def _interval(comparison: Comparison) -> str:
+    if comparison.ratio is None:
+        return "no rate on both sides yet"
+    change = f"{comparison.ratio - 1:+.1%}"
+    if comparison.low is None or comparison.high is None:
+        return f"{change}, no interval yet"
+    return f"{change} [{comparison.low - 1:+.1%}, {comparison.high - 1:+.1%}]"
