@@ -25,6 +25,7 @@ from llamasweep.report import (
     why,
 )
 from llamasweep.report.chart_section import ChartSection
+from llamasweep.report.forest_section import forest_sections
 from llamasweep.report.key_figures import KeyFigures, key_figures
 from llamasweep.report.names import shown
 from llamasweep.report.resource_sections import resource_sections
@@ -76,7 +77,8 @@ def page(runs: Sequence[RunData]) -> Page:
     )
     places = tuple(dict.fromkeys(one.where for one in heads))
     where = places[0] if len(places) == 1 else figures.counted(len(places), "machine")
-    sections = _sections(rows, runs)
+    forest, of_builds = forest_sections(rows, runs)
+    sections = _sections(rows, runs, forest)
     failed, n_left_out = trouble.failures(rows)
     impossible = trouble.impossible(rows)
     reasons = why.cards(rows, found)
@@ -91,7 +93,7 @@ def page(runs: Sequence[RunData]) -> Page:
         headline_finding=findings.finding(title, "ceiling", told),
         key=key_figures(runs, rows, title=title, machine=where),
         heads=heads,
-        findings=_findings(rows, reasons),
+        findings=_findings(rows, reasons, of_builds),
         hero=hero,
         feel=feeling,
         sections=sections,
@@ -123,20 +125,29 @@ def page(runs: Sequence[RunData]) -> Page:
     )
 
 
-def _sections(rows: Sequence[Row], runs: Sequence[RunData]) -> tuple[ChartSection, ...]:
+def _sections(
+    rows: Sequence[Row], runs: Sequence[RunData], forest: tuple[ChartSection, ...]
+) -> tuple[ChartSection, ...]:
+    """forest: takes the place of the plain section of builds, whose rule is a coarser one."""
+    taken = {section.anchor for section in forest}
     return (
+        *forest,
         *rates_section(rows),
         *axis_sections(rows),
-        *setting_sections(rows),
+        *(section for section in setting_sections(rows) if section.anchor not in taken),
         *resource_sections(rows, runs),
     )
 
 
-def _findings(rows: Sequence[Row], reasons: Sequence[why.RunCards]) -> tuple[findings.Finding, ...]:
-    """Warnings always have their place; what was found fills the rest."""
+def _findings(
+    rows: Sequence[Row],
+    reasons: Sequence[why.RunCards],
+    of_builds: tuple[findings.Finding, ...],
+) -> tuple[findings.Finding, ...]:
+    """Warnings always have their place; what was found fills the rest, builds first."""
     last = (*findings.failures(rows), *why.sentences(reasons, rows))
     of_axes = axis_findings(rows)
-    first = (*findings.shares(rows), *of_axes[:2], *findings.ladder(rows), *of_axes[2:])
+    first = (*of_builds, *findings.shares(rows), *of_axes[:2], *findings.ladder(rows), *of_axes[2:])
     return (*first[: MAX_FINDINGS - len(last)], *last)
 
 
