@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 REPORTS_VARIABLE = "LLAMASWEEP_REPORTS"
 INDEX_NAME = "index.html"
+HISTORY_NAME = "history.html"
+"""The page of `llamasweep history` in the same folder, which is no report."""
 
 
 def write_whole(target: Path, text: str | bytes, *, option: str) -> None:
@@ -57,7 +59,7 @@ def write_index(folder: Path, version: str) -> Path:
     heads = {
         path.name: _head(path, HEAD_LENGTH)
         for path in sorted(folder.glob("*.html"))
-        if path.name != INDEX_NAME and not path.name.startswith(".")
+        if path.name not in (INDEX_NAME, HISTORY_NAME) and not path.name.startswith(".")
     }
     target = folder / INDEX_NAME
     write_whole(target, render_index(heads, version), option=f"--out or {REPORTS_VARIABLE}")

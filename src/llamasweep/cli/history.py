@@ -1,0 +1,125 @@
+"""`llamasweep history`: each cell along the builds, over all results, and since which build it is slower."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from llamasweep.cli.results import RESULTS_OPTION
+from llamasweep.cli.terminal import printable
+from llamasweep.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from llamasweep.report.history import Series
+    from llamasweep.results.records import RunData
+
+_THIN = "\u202f"
+
+
+@click.command("history")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only these models, such as 'Qwen3*'.",
+)
+@click.option(
+    "--build", "builds", multiple=True, metavar="PATTERN", help="Only these builds, such as 'b11*'."
+)
+@click.option(
+    "--reports", metavar="DIR", help="Folder of the page; default $LLAMASWEEP_REPORTS or reports."
+)
+@click.option("--no-page", is_flag=True, help="Do not write the page.")
+@RESULTS_OPTION
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    models: tuple[str, ...],
+    builds: tuple[str, ...],
+    reports: str | None,
+    no_page: bool,
+    results: str | None,
+    as_json: bool,
+) -> None:
+    """Each cell along the builds over all results: steps, spikes and drifts, each with its size and interval.
+
+    Builds stand in the order of their numbers. Speeds are not compared across a change of the machine, its kernel, governor or
+    GPU driver. A step needs three builds on either side. reports/history.html draws every series, with the runs behind it.
+
+    \b
+    Example:
+      llamasweep history
+      llamasweep history --model 'Qwen3*' --json --no-page
+    """
+    from llamasweep.report.history import history, plain_history, series_lines, summary
+    from llamasweep.store.locate import results_root
+
+    root = results_root(results)
+    found = history(_runs(root), models=models, builds=builds)
+    if not found:
+        raise StoreError(
+            f"no cell in {root} was measured on two builds",
+            hint="Measure a sweep on several: `llamasweep ab SWEEP --builds A B`, or --build with `run`.",
+        )
+    page = None if no_page else _write_page(found, reports)
+    if as_json:
+        told = {"page": None if page is None else str(page), "series": plain_history(found)}
+        click.echo(json.dumps(told, indent=2))
+        return
+    click.echo(_plain(summary(found)))
+    for one in found:
+        lines = series_lines(one)
+        n = sum(point.median_tps is not None for point in one.points)
+        first, last = one.points[0].build, one.points[-1].build
+        click.echo(
+            _plain(
+                f"{one.name}: {n} builds, {first} to {last}{'' if lines else ', no change found'}"
+            )
+        )
+        for line in lines:
+            click.echo(_plain(f"  {line}"))
+    if page is not None:
+        click.echo(page)
+
+
+def _plain(text: str) -> str:
+    return printable(text.replace(_THIN, " "))
+
+
+def _runs(root: Path) -> Sequence[RunData]:
+    """All runs that can be read; the others are told on stderr."""
+    from llamasweep.results.records import RunData
+    from llamasweep.store.locate import list_runs
+    from llamasweep.store.parquet import RunStore
+
+    found = []
+    for entry in list_runs(root):
+        if entry.info is None:
+            click.echo(printable(f"left out {entry.run_id}: {entry.problem}"), err=True)
+            continue
+        try:
+            attempts = tuple(RunStore.open(entry.path).attempts())
+        except StoreError as problem:
+            click.echo(printable(f"left out {entry.run_id}: {problem.message}"), err=True)
+            continue
+        found.append(RunData(info=entry.info, attempts=attempts, samples=()))
+    return found
+
+
+def _write_page(found: Sequence[Series], reports: str | None) -> Path:
+    from importlib.metadata import version
+
+    from llamasweep.cli.report import reports_folder
+    from llamasweep.cli.report_files import HISTORY_NAME, write_whole
+    from llamasweep.report.history_page import render_history
+
+    folder = reports_folder(reports)
+    names = {path.name for path in folder.glob("*.html")} if folder.is_dir() else set()
+    target = folder / HISTORY_NAME
+    write_whole(target, render_history(found, version("llamasweep"), names), option="--reports")
+    return target
