@@ -173,6 +173,8 @@ FAILURES = [
     ("endless_headers", {}, "garbage_output", "no HTTP"),
     ("silent", {}, "timeout", "the server was silent for 0.3 s"),
     ("drips", {}, "timeout", "no complete answer within 1 s"),
+    ("drips", {"is_chunked": False}, "timeout", "no complete answer within 1 s"),
+    ("none", {"is_chunked": False, "ttft_s": 2.0}, "timeout", "the server was silent for 0.3 s"),
     ("close_early", {}, "cut_short", "the connection broke in the middle"),
     ("close_early", {"is_chunked": False}, "cut_short", "without its end mark"),
     ("no_done", {}, "cut_short", "without its end mark"),

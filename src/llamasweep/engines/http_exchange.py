@@ -127,6 +127,8 @@ class Exchange:
         self._address = address
         self._limits = limits or Limits()
         self._is_late = False
+        # http.client forgets its socket as soon as an answer says `Connection: close`; the alarm still needs it.
+        self._socket: socket.socket | None = None
         self._response: http.client.HTTPResponse | None = None
         kind = (
             http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
@@ -147,17 +149,18 @@ class Exchange:
     def _give_up(self) -> None:
         """Out of time: a reader that waits for the next byte wakes up."""
         self._is_late = True
-        sock = self._connection.sock
-        with contextlib.suppress(OSError, AttributeError):
-            sock.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            if self._socket is not None:
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def connect(self) -> int:
         """Open the connection; nanoseconds that it took. It is not part of any latency."""
         start_ns = time.monotonic_ns()
         with self._told():
             self._connection.connect()
-            assert self._connection.sock is not None  # noqa: S101  (connect made it)
-            self._connection.sock.settimeout(self._limits.silent_s)
+            self._socket = self._connection.sock
+            assert self._socket is not None  # noqa: S101  (connect made it)
+            self._socket.settimeout(self._limits.silent_s)
         self._alarm.start()
         return time.monotonic_ns() - start_ns
 
@@ -214,6 +217,8 @@ class Exchange:
         with self._told():
             while data := read(_READ_BYTES):
                 now_ns = clock()
+                if self._is_late:
+                    raise self._too_late()
                 n_left -= len(data)
                 if n_left < 0:
                     raise RequestError(
@@ -273,7 +278,7 @@ class Exchange:
             raise RequestError("garbage_output", f"no HTTP: {self._words(problem)}") from None
 
     def _silent(self) -> RequestError:
-        if self._connection.sock is None:
+        if self._socket is None:
             return RequestError(
                 "not_reachable",
                 f"{self._address.url}: no connection within {self._limits.connect_s:g} s",
