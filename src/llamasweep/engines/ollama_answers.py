@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llamasweep.engines.http_exchange import RequestError
+from llamasweep.engines.prompts import CACHED_TOLERANCE_TOKENS
 from llamasweep.results.latency import ServerTimings
 
 _MOST = 2**63
@@ -18,7 +19,6 @@ RELOADED_FROM_NS = 200_000_000
 """A load duration above this in a repetition is a load, not the scheduler's few milliseconds."""
 FASTER_THAN_FIRST = 3.0
 """A prompt rate this many times that of the first repetition comes from a cache."""
-CACHED_TOLERANCE_TOKENS = 16
 TEMPLATE_TOLERANCE_TOKENS = 4
 
 

@@ -21,6 +21,7 @@ from llamasweep.engines.http_exchange import (
     call_json,
     said_error,
 )
+from llamasweep.engines.prompts import CACHED_TOLERANCE_TOKENS
 from llamasweep.engines.streaming import EventReader, EventTooLargeError, SseReader
 from llamasweep.errors import UsageError, quoted
 from llamasweep.results.latency import RequestTiming, ServerTimings
@@ -252,10 +253,6 @@ class _Stream:
         details = self.usage.get("prompt_tokens_details")
         told = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
         return told if told is not None else _count(self.timings.get("cache_n"))
-
-
-CACHED_TOLERANCE_TOKENS = 16
-"""A tag cannot differ before its first token, and a template may stand before it."""
 
 
 def _flags(request: Completion, timing: RequestTiming) -> tuple[str, ...]:

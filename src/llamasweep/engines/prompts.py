@@ -68,6 +68,9 @@ _FILLERS = ("", " a", ".", " a.", " a a", "..", " a a.", " a a a", ".a.a", " a.a
 """Short endings that change the count by a token or few."""
 _TAG_DIGITS = 8
 _MAX_COUNTS = 24
+CACHED_TOLERANCE_TOKENS = 16
+"""More tokens than this from a cache are a prompt that was not new: a tag cannot differ before its first token, and a template
+may stand before it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

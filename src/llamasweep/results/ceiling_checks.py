@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from llamasweep.results.contenders import BROKEN_ABOVE
 from llamasweep.results.decode_alarm import DEPTH_MOST, EXCESS_ABOVE_MS, SHARE_BELOW
 from llamasweep.results.findings import Finding, make_finding
 from llamasweep.results.machine_record import positive_number
@@ -16,6 +17,7 @@ from llamasweep.results.measured_rows import (
     is_alarming,
     is_disturbed,
     is_faster,
+    measured_once,
     median,
     ran_on_cpu,
     reference_share,
@@ -25,7 +27,6 @@ from llamasweep.results.measured_rows import (
 )
 from llamasweep.results.records import Attempt
 
-BROKEN_ABOVE = 1.02
 SUSPICIOUS_BELOW = 0.15
 CACHE_REACH = 2.0
 """Weights up to twice the last-level cache are partly read from it."""
@@ -229,6 +230,7 @@ def _slower_build(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
         "faster_build_tps": median(best),
         "faster_build_share_of_the_ceiling_fraction": share(best),
         "faster_backend": best.build_backends,
+        **measured_once(best, row),
     }
     yield make_finding("slower_build", evidence, [row.attempt_id])
 

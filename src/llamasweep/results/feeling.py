@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llamasweep.results.contenders import BROKEN_ABOVE
 from llamasweep.results.latency import LatencyFigures, RequestTiming, Spread, latency_figures
 from llamasweep.units import format_tps
 
@@ -19,9 +20,8 @@ ATTENTION_MS = 10_000
 """Up to one second a train of thought goes on, up to ten attention stays (Miller 1968; Nielsen 1993)."""
 NEAR_CEILING = 0.7
 FAR_FROM_CEILING = 0.4
-ABOVE_CEILING = 1.02
 UNEVEN = 1.5
-"""p95 of TPOT this many times its median is felt as stutter."""
+"""p95 of the gaps between tokens this many times their median is felt as stutter."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,7 +175,7 @@ def _distance(fraction: float | None) -> str:
     if fraction is None:
         return ""
     share = f"{fraction:.0%} of what the memory allows"
-    if fraction > ABOVE_CEILING:
+    if fraction > BROKEN_ABOVE:
         return f"This is {share}: the bandwidth that the ceiling rests on is wrong."
     if fraction >= NEAR_CEILING:
         return f"This is {share}: no setting makes it much faster."

@@ -213,12 +213,20 @@ def is_disturbed(row: Attempt) -> bool:
 
 
 def is_faster(a: Attempt, b: Attempt, ratio: float) -> bool:
-    """Whether a is at least that many times as fast, and, where both were repeated, in all repetitions faster."""
+    """Whether a is at least that many times as fast, and, where both were repeated, in all repetitions faster.
+
+    Single repetitions cannot show more; what rests on them says so by `measured_once`.
+    """
     if median(a) < ratio * median(b):
         return False
     if not (_is_repeated(a) and _is_repeated(b)) or a.min_tps is None or b.max_tps is None:
         return True
     return a.min_tps > b.max_tps
+
+
+def measured_once(*rows: Attempt) -> dict[str, str]:
+    """Evidence that a comparison rests on single repetitions, {} where each is known to have more or nobody told."""
+    return {"measured": "once"} if any(row.n_samples == 1 for row in rows) else {}
 
 
 def _is_repeated(row: Attempt) -> bool:

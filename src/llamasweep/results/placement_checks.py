@@ -13,6 +13,7 @@ from llamasweep.results.measured_rows import (
     figures,
     in_force,
     is_faster,
+    measured_once,
     median,
     ran_on_cpu,
     whole_in_force,
@@ -165,6 +166,7 @@ def _kv_cache_on_cpu(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
     if plain is not None:
         if is_faster(plain, row, KV_FALLBACK_RATIO):
             evidence |= {"with_f16_tps": median(plain), "gpu_use_fraction": use}
+            evidence |= measured_once(plain, row)
             yield make_finding("kv_cache_on_cpu", evidence, [row.attempt_id])
     elif not parts_on_cpu(run, row) and _idles(use) and busy_cores is not None and busy_cores > 1.5:
         evidence |= {"gpu_use_fraction": use, "busy_cpu_cores": f"{busy_cores:.1f}"}

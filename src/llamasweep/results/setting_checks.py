@@ -9,6 +9,7 @@ from llamasweep.results.measured_rows import (
     MeasuredRows,
     fastest,
     is_faster,
+    measured_once,
     median,
     ran_on_cpu,
     whole_in_force,
@@ -53,6 +54,7 @@ def _ubatch(run: MeasuredRows, row: Attempt) -> Iterator[Finding]:
     if larger is not None:
         if is_faster(larger, row, LARGER_UBATCH_RATIO):
             evidence |= {"n_larger_ubatch": n_ubatch(larger), "with_it_tps": median(larger)}
+            evidence |= measured_once(larger, row)
             yield make_finding("small_ubatch", evidence, [row.attempt_id])
     elif row.ceiling_bound == "memory" and row.ceiling_tps:
         evidence["bound_by_the_ceiling"] = "memory"

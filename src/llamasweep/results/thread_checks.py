@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from llamasweep.results.contenders import SAME_WITHIN
 from llamasweep.results.finding_kinds import Kind, Severity
 from llamasweep.results.findings import Finding, make_finding
 from llamasweep.results.measured_rows import (
@@ -15,6 +16,7 @@ from llamasweep.results.measured_rows import (
     is_alarming,
     is_disturbed,
     is_faster,
+    measured_once,
     median,
     ran_on_cpu,
     share,
@@ -22,7 +24,6 @@ from llamasweep.results.measured_rows import (
 )
 from llamasweep.results.records import Attempt
 
-SAME_WITHIN = 0.03
 MORE_THREADS_RATIO = 1.1
 COLLAPSE_BELOW = 0.5
 HELD_UP_RATIO = 1.5
@@ -78,6 +79,7 @@ def _too_few(run: MeasuredRows, row: Attempt, n_threads: int) -> Iterator[Findin
         evidence |= {
             "n_more_threads": whole_in_force(more, "n_threads"),
             "with_more_threads_tps": median(more),
+            **measured_once(more, row),
         }
     elif knee is not None and n_threads < knee and is_alarming(row):
         evidence["n_threads_at_the_knee"] = knee
@@ -116,6 +118,7 @@ def _beyond(
         "median_tps": median(row),
         "n_fewer_threads": whole_in_force(fewer, "n_threads") if fewer else None,
         "with_fewer_threads_tps": median(fewer) if fewer else None,
+        **(measured_once(fewer, row) if fewer else {}),
     }
     severity: Severity = "warning" if loses else "note"
     held_up = fewer is not None and is_faster(fewer, row, HELD_UP_RATIO)

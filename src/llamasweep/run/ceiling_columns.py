@@ -13,7 +13,8 @@ from llamasweep.ceilings.cell import cell_ceiling
 from llamasweep.ceilings.prefill import NO_PEAK
 from llamasweep.engines.known import engine_named
 from llamasweep.gguf.facts import ModelFacts
-from llamasweep.results.ceiling_checks import BROKEN_ABOVE, SUSPICIOUS_BELOW
+from llamasweep.results.ceiling_checks import SUSPICIOUS_BELOW
+from llamasweep.results.contenders import BROKEN_ABOVE
 from llamasweep.sweep.cell import Cell, TestKind
 from llamasweep.sweep.subjects import Build
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from llamasweep.results.contenders import BROKEN_ABOVE
 from llamasweep.results.measured_rows import MEASURED_HERE
 from llamasweep.results.records import Attempt
 from llamasweep.stats.compare import compare_paired, compare_unpaired
@@ -26,7 +27,6 @@ from llamasweep.stats.verdicts import (
     standing_verdict,
 )
 
-ABOVE_CEILING = 1.02
 CALIBRATION_SHARE = 0.05
 """Measured bandwidths that differ by more mean that the machine, or its calibration, has changed."""
 
@@ -231,7 +231,7 @@ def _both_differ(mine: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
 
 def _is_above_ceiling(row: Attempt) -> bool:
     fraction = row.ceiling_fraction
-    return fraction is not None and fraction > ABOVE_CEILING and not row.ceiling_is_reference
+    return fraction is not None and fraction > BROKEN_ABOVE and not row.ceiling_is_reference
 
 
 def _has_calibration_moved(a: Sequence[Attempt], b: Sequence[Attempt]) -> bool:

@@ -13,6 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from llamasweep.results.rates import MAD_TO_SIGMA
 from llamasweep.stats import walsh
 from llamasweep.stats.rounds import Rate, paired_logs
 
@@ -25,7 +26,6 @@ DECIDED_AFTER_ROUNDS = 7
 """The earliest round at which a change can be found: the floor must hold for an estimate from so few."""
 
 EXCEEDED_ONCE_IN = 200
-MAD_TO_SIGMA = 1.4826
 SIZE_CLASS_BYTES = 2**30
 
 

@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
+from llamasweep.results.rates import MAD_TO_SIGMA
 from llamasweep.stats.arrays import Bools, Floats
 
 NEIGHBOURS = 3
-MAD_TO_SIGMA = 1.4826
 FEWEST_POINTS = 6
 
 LEAST_SIGMA = 2e-4

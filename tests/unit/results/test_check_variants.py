@@ -413,6 +413,18 @@ def test_rates_whose_ranges_overlap_are_not_faster() -> None:
     assert not is_faster(a, b, 1.2)
 
 
+def test_a_finding_that_rests_on_single_repetitions_says_so() -> None:
+    slow, fast = threads(0, 4, 9.0), threads(1, 8, 12.0)
+    once = [replace(row, n_samples=1) for row in (slow, fast)]
+    seen = said(on_machine(*once), "too_few_threads").seen
+    assert seen.endswith("measured once")
+    repeated = [
+        replace(row, n_samples=3, min_tps=row.median_tps, max_tps=row.median_tps)
+        for row in (slow, fast)
+    ]
+    assert "measured once" not in said(on_machine(*repeated), "too_few_threads").seen
+
+
 def test_a_row_without_a_rate_has_no_median() -> None:
     with pytest.raises(ValueError, match="a7 has no rate"):
         median(attempt(7, median_tps=None))
