@@ -6,6 +6,7 @@ that is called so. Public places (model hubs, this computer's own address, the k
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
@@ -37,6 +38,11 @@ _HOME = re.compile(r"(?:/home/|/Users/|[A-Za-z]:[\\/]Users[\\/])([^/\\\s'\":;,)]
 _LOGIN = re.compile(
     r"(?<![\w.+-])([A-Za-z0-9_.-]{2,32})@([A-Za-z0-9-]{2,64}(?:\.[A-Za-z0-9-]{2,64}){1,5}|[A-Za-z0-9-]{2,64}(?=:[~/]))"
 )
+_PEER = re.compile(r"\[?([A-Za-z0-9_.:-]{2,255}?)\]?:\d{1,5}")
+_IP = re.compile(
+    r"(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?![\w-]|\.\d)"
+    r"|(?<![\w.:])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:]|\.\d)"
+)
 _ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s'\"<>]+")
 _PATH = re.compile(
     r"(?<![\w./\\~…)-])"
@@ -54,12 +60,13 @@ _SERIALS = (
         r"\b(?:GPU-|MIG-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.I
     ),
     re.compile(r"\b[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}\b", re.I),
-    re.compile(r"\b(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}\b"),
     re.compile(
         r"(?i)(?<=serial)(?:\s*(?:number|no\.?|nr\.?|#))?\s*[:=#]?\s*[A-Z0-9-]*\d[A-Z0-9-]{3,}"
     ),
 )
-"""UUIDs of devices and machines, hardware addresses, private addresses, and what follows the word serial."""
+"""UUIDs of devices and machines, hardware addresses, and what follows the word serial."""
+_SHARED = ipaddress.ip_network("100.64.0.0/10")
+"""Addresses behind a provider's router, which private networks of machines use too."""
 
 
 class Hider:
@@ -91,6 +98,7 @@ class Hider:
         if self._places is not None:
             text = self._places.sub(HIDDEN, text)
         text = _LOGIN.sub(HIDDEN, text)
+        text = _IP.sub(lambda found: HIDDEN if _tells_place(found[0]) else found[0], text)
         for pattern in _SERIALS:
             text = pattern.sub(HIDDEN if pattern is not _SERIALS[-1] else f" {HIDDEN}", text)
         for names in (self._names, self._short_names):
@@ -106,6 +114,31 @@ def names_in(texts: Collection[str]) -> set[str]:
         if "@" in text:
             found |= {part for pair in _LOGIN.findall(_ADDRESS.sub("", text)) for part in pair}
     return found
+
+
+def hosts_in(texts: Iterable[str]) -> set[str]:
+    """Machines that addresses with a scheme name, but for public places."""
+    found = {_host(url) for text in texts if "://" in text for url in _ADDRESS.findall(text)}
+    return {host for host in found if host and host not in _PUBLIC_HOSTS}
+
+
+def peers_in(text: str) -> set[str]:
+    """Machines of a list of `host:port`, as a flag for other machines takes it, separated by commas or slashes."""
+    found = {match[1] for part in re.split(r"[,/;\s]+", text) if (match := _PEER.fullmatch(part))}
+    return found - {host.strip("[]") for host in _PUBLIC_HOSTS} - {"0.0.0.0"}  # noqa: S104  (names no machine)
+
+
+def _tells_place(text: str) -> bool:
+    """Whether it is an address of a private network, or any of IPv6 but this computer's own."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if address.is_loopback or text.startswith("0.") or address.is_unspecified:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        return any(map(str.isdigit, text))
+    return address.is_private or address.is_link_local or address in _SHARED
 
 
 def is_path(text: str) -> bool:
@@ -139,6 +172,13 @@ def _any_of(words: Collection[str], pattern: str) -> re.Pattern[str] | None:
 
 def _place(path: str) -> str:
     return path if _KERNEL.match(path) else file_name(path)
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").casefold()
+    except ValueError:
+        return ""
 
 
 def _address(url: str) -> str:

@@ -6,11 +6,21 @@ Numbers, hashes of contents and names of products stay: without them the figures
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from llamasweep.report.hiding import HIDDEN, Hider, file_name, folder_of, is_path, names_in
+from llamasweep.report.hiding import (
+    HIDDEN,
+    Hider,
+    file_name,
+    folder_of,
+    hosts_in,
+    is_path,
+    names_in,
+    peers_in,
+)
 from llamasweep.results.records import Attempt, RunData, RunInfo
 
 NOTE = "Host and user names, folders, private addresses and serial numbers were left out of this report."
@@ -22,6 +32,7 @@ _OWN_KEY = re.compile(r"[a-z][a-z0-9_]*")
 _FIXED = frozenset({"status", "test_kind", "source", "metric"})
 """Fields with a closed list of words: a person may be called like one of them."""
 _PATH_KEYS = frozenset({"path", "file", "model", "glob", "folder", "dir", "mmproj"})
+_PEER_FLAGS = frozenset({"--rpc", "-rpc", "--servers"})
 _PATH_FLAGS = frozenset({"-m", "--model", "-mm", "--mmproj", "--lora", "-md", "--model-draft"})
 
 _Record = TypeVar("_Record", bound=Any)
@@ -42,7 +53,8 @@ def redacted(runs: Sequence[RunData], words: Iterable[str] = ()) -> tuple[RunDat
     folders = {folder_of(path) for path in paths}
     given = [word for word in words if word]
     hosts = [part for word in given for part in (word, word.partition(".")[0])]
-    hide = Hider([*hosts, *private, *names_in(texts)], folders)
+    peers = {peer for run in runs for text in _peer_texts(run) for peer in peers_in(text)}
+    hide = Hider([*hosts, *private, *peers, *hosts_in(texts), *names_in(texts)], folders)
     return tuple(_run(run, hide) for run in runs)
 
 
@@ -167,6 +179,29 @@ def _places(value: object) -> Iterator[str]:
 def _model_paths(group: Mapping[str, Any]) -> list[str]:
     argv = [str(word) for word in group.get("argv") or ()]
     return [word for flag, word in zip(("", *argv), argv, strict=False) if _is_place(word, flag)]
+
+
+def _peer_texts(run: RunData) -> Iterator[str]:
+    """What the run was told of other machines to compute on: `rpc` in the sweep and in rows, and flags of the engine."""
+    for mapping in (run.info.sweep_resolved, *(a.requested for a in run.attempts)):
+        yield from _named(mapping, "rpc")
+    for attempt in run.attempts:
+        yield from _named(attempt.applied, "rpc")
+    for group in run.info.groups:
+        argv = [str(word) for word in group.get("argv") or ()]
+        for flag, word in itertools.pairwise(argv):
+            if flag in _PEER_FLAGS:
+                yield word
+
+
+def _named(value: object, name: str) -> Iterator[str]:
+    """All texts below a key of this name."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item) if str(key) == name else _named(item, name)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _named(item, name)
 
 
 def _texts_of(run: RunData) -> Iterator[str]:

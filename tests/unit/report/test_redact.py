@@ -165,6 +165,15 @@ def test_a_hostile_run_can_be_redacted() -> None:
         ("CUDA0/CUDA1", "CUDA0/CUDA1"),
         ("3/1", "3/1"),
         ("driver 550.54.15", "driver 550.54.15"),
+        (
+            "at 192.168.7.3:50052, 10.1.2.3 and 172.16.0.9",
+            "at (hidden):50052, (hidden) and (hidden)",
+        ),
+        ("100.64.3.9 or 169.254.7.7", "(hidden) or (hidden)"),
+        ("fe80::1c2a:7 and [fd00:12::9]:50052", "(hidden) and [(hidden)]:50052"),
+        ("2001:db8:0:1:2:3:4:5", "(hidden)"),
+        ("127.0.0.1:8080, ::1, 0.0.0.0, 0.1.2.3", "127.0.0.1:8080, ::1, 0.0.0.0, 0.1.2.3"),
+        ("at 18:27:14, ggml::add, a::b, 8.8.8.8", "at 18:27:14, ggml::add, a::b, 8.8.8.8"),
         ("pp512 @ d4096", "pp512 @ d4096"),
     ],
 )
@@ -178,6 +187,27 @@ def test_what_is_hidden_and_what_is_not(text: str, expected: str) -> None:
 )  # fmt: skip
 def test_a_path_is_known_by_its_form(text: str, is_one: bool) -> None:
     assert is_path(text) is is_one
+
+
+def test_machines_named_without_a_scheme_are_hidden_everywhere() -> None:
+    told = "gpubox:50052/[fd00::7]:50052/node.lab.example:50053/127.0.0.1:50054"
+    part = measured(
+        1,
+        [10.0, 10.1],
+        requested={"rpc": told},
+        error_message="Failed to connect to gpubox: node.lab.example is away",
+    )
+    groups = [{"group_id": "g0", "log_id": "g0", "argv": ["llama-bench", "-rpc", "renderbox:1"]}]
+    run = run_of(
+        [part],
+        sweep_resolved={"matrix": {"rpc": [told, "attic:50052"]}, "base_url": "http://cellar:8080"},
+        notes=["attic, cellar and renderbox were busy"],
+        groups=groups,
+    )
+    text = render_report(redacted([run]))
+    names = ("gpubox", "fd00::7", "node.lab", "attic", "cellar", "renderbox")
+    assert [name for name in names if name in text] == []
+    assert "127.0.0.1:50054" in text
 
 
 def test_a_folder_is_no_file_name() -> None:
