@@ -194,6 +194,22 @@ def test_the_downloaded_csv_is_what_pandas_reads_from_the_records(pages: Pages) 
     assert frame["error_message"].fillna("").tolist() == [a.error_message or "" for a in attempts]
 
 
+def test_a_text_that_begins_like_a_formula_is_downloaded_as_text(pages: Pages) -> None:
+    formula = "=HYPERLINK(1)"
+    part = measured(9, [5.0], run_id="formulas", model_label=formula, error_message="-2+3")
+    text = render_report([run_of([part], run_id="formulas")])
+    (pages.folder / "formulas.html").write_text(text, encoding="utf-8")
+    tab = pages.open("formulas")
+    tab.evaluate("document.getElementById('csv').click()")
+    tab.wait_for("Browser.downloadProgress", state="completed")
+    path = pages.folder / "formulas.csv"
+    frame = pd.read_csv(path)
+    path.unlink()
+    assert "'" + formula in frame.iloc[0].tolist()
+    assert frame["error_message"].tolist() == ["'-2+3"]
+    assert frame["median_tps"].tolist() == [5.0]
+
+
 def test_the_copied_markdown_reads_back_to_the_same_numbers(pages: Pages) -> None:
     tab = pages.open("full", fragment="#rows?model=tiny-llama&depth=512")
     tab.evaluate(

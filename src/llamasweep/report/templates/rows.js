@@ -185,6 +185,8 @@
   function field(value) {
     if (value === null) { return ""; }
     var text = String(value);
+    // A table program would run a text that begins like a formula.
+    if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) { text = "'" + text; }
     return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
   }
 
