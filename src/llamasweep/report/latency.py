@@ -1,7 +1,6 @@
 """Latency as engines that stream measure it: time to the first token, per further token, and of the whole request.
 
-Takes whichever columns `<measure>_<figure>_s` or `…_ms` the records have. Rows in, plain data out; a measure that no row has
-is absent.
+Takes the columns `<measure>_<figure>_s` of the requests. Rows in, plain data out; a measure that no row has is absent.
 """
 
 from __future__ import annotations
@@ -19,21 +18,29 @@ MEASURES: dict[str, str] = {
     "tpot": "time per token after the first",
     "e2e": "time of the whole request",
 }
-AXES = ("concurrency", "n_streams", "n_parallel", "n_depth", "n_prompt")
+AXES = ("concurrency", "n_depth", "n_prompt")
 """What latency is drawn along, the first of them that varies."""
 MAX_LINES = 6
 MAX_BARS = 24
+LEAST_FOR_P95 = 20
+"""Of fewer requests the 95th percentile lies between the two slowest, and says nothing about 95 % of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timing:
-    """One row. median_s: of its requests. p95_s: None where it was not measured."""
+    """One row. median_s: of its requests. p95_s: None where it was not measured. n_requests: None where not told."""
 
     row: Row
     x: float | None
     label: str
     median_s: float
     p95_s: float | None
+    n_requests: int | None
+
+    @property
+    def has_few_requests(self) -> bool:
+        """Whether its 95th percentile is only what lies between its two slowest; also where nobody told how many it had."""
+        return self.n_requests is None or self.n_requests < LEAST_FOR_P95
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,12 +58,9 @@ Read = Callable[[Row, str, str], float | None]
 
 
 def seconds(row: Row, measure: str, figure: str) -> float | None:
-    """A latency column of the row; None where it was not measured or the records know no such column."""
-    for column, per_second in ((f"{measure}_{figure}_s", 1.0), (f"{measure}_{figure}_ms", 1e3)):
-        value = getattr(getattr(row.attempt, "requests", None), column, None)
-        if isinstance(value, int | float) and value > 0:
-            return float(value) / per_second
-    return None
+    """A latency column of the row; None where it was not measured."""
+    value: float | None = getattr(row.attempt.requests, f"{measure}_{figure}_s", None)
+    return value if value is not None and value > 0 else None
 
 
 def latencies(rows: Sequence[Row], read: Read = seconds) -> tuple[Latency, ...]:
@@ -94,9 +98,13 @@ def timing_words(timing: Timing, view: Latency) -> str:
     if view.axis is not None:
         text += f" at {_at(view.axis, timing)}"
     text += f": median {duration(timing.median_s)}"
+    n = timing.n_requests
+    of = "" if n is None else f" of {figures.counted(n, 'request')}"
+    if timing.p95_s is not None and timing.has_few_requests:
+        return f"{text}, p95{of} {duration(timing.p95_s)}, between the two slowest"
     if timing.p95_s is not None:
-        text += f", 95 % within {duration(timing.p95_s)}"
-    return text
+        return f"{text}, 95{figures.THIN}%{of} within {duration(timing.p95_s)}"
+    return text + (f" ({of.strip()})" if of else "")
 
 
 def duration(value_s: float) -> str:
@@ -132,6 +140,9 @@ def _latency(measure: str, timed: Sequence[_Timed]) -> Latency:
                         label=label,
                         median_s=median_s,
                         p95_s=p95_s,
+                        n_requests=row.attempt.requests.n_requests
+                        if row.attempt.requests
+                        else None,
                     )
                     for row, median_s, p95_s in line
                 ),
@@ -167,7 +178,7 @@ def _others(rows: Sequence[Row], axis: str | None) -> list[str]:
 
 
 def _x(row: Row, axis: str) -> float | None:
-    value = row.settings.get(axis, getattr(row.attempt, axis, None))
+    value = row.attempt.n_prompt if axis == "n_prompt" else row.settings.get(axis)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

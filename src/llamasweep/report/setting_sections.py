@@ -16,6 +16,8 @@ from llamasweep.report import (
     latency_charts,
     resource_charts,
     resources,
+    same_weights,
+    same_weights_chart,
 )
 from llamasweep.report.chart_section import Chart, ChartSection, caption, kind_words
 from llamasweep.report.names import shown
@@ -27,7 +29,7 @@ MAX_PER_AXIS = 4
 
 def setting_sections(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
     """The sections that have something to show."""
-    sections = (_ladder(rows), _builds(rows), _latency(rows))
+    sections = (_ladder(rows), _builds(rows), _same_weights(rows), _latency(rows))
     return tuple(section for section in sections if section.charts)
 
 
@@ -123,6 +125,29 @@ def _builds(rows: Sequence[Row]) -> ChartSection:
     )
 
 
+def _same_weights(rows: Sequence[Row]) -> ChartSection:
+    return ChartSection(
+        anchor="same-weights",
+        title="The server beside llama-bench",
+        intro="llama-bench on the very file that the server has, with the settings that the server applied.",
+        charts=tuple(
+            Chart(
+                title=same_weights.title(view),
+                subtitle=kind_words(view.kind),
+                spec=same_weights_chart.same_weights_chart(view),
+                caption=caption([pair.row for pair in view.pairs], "Mark", has_dots=False)
+                + f" Filled: the server; hollow: llama-bench. {same_weights.explanation(view)}"
+                + (
+                    f" {figures.counted(view.n_left_out, 'more row')} in the table."
+                    if view.n_left_out
+                    else ""
+                ),
+            )
+            for view in same_weights.same_weights(rows)
+        ),
+    )
+
+
 def _latency(rows: Sequence[Row]) -> ChartSection:
     return ChartSection(
         anchor="latency",
@@ -144,8 +169,14 @@ def _latency_caption(view: latency.Latency) -> str:
     timings = [timing for line in view.lines for timing in line]
     text = "Bar: median." if view.axis is None else "Mark: median."
     n_known = sum(timing.p95_s is not None for timing in timings)
+    few = [timing for timing in timings if timing.p95_s is not None and timing.has_few_requests]
     if n_known:
-        text += " Tick: 95 % of the requests took no longer."
+        text += " Tick: 95 % of the requests took no longer" if len(few) < n_known else " Tick: p95"
+        text += (
+            f"; of fewer than {latency.LEAST_FOR_P95} requests it lies between the two slowest."
+            if few
+            else "."
+        )
     if n_known < len(timings):
         text += f" No 95th percentile was recorded for {figures.counted(len(timings) - n_known, 'row')}."
     return text + (

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
-
 import pytest
 from tests.unit.report.factory import measured, run_of
-from tests.unit.report.wide import streams_parts
+from tests.unit.report.wide import streamed, streams_parts
 
 from llamasweep.report.latency import MEASURES, Latency, latencies, seconds, timing_words, title
 from llamasweep.report.latency_charts import latency_chart
 from llamasweep.report.rows import Row, rows_of
+from llamasweep.report.setting_sections import setting_sections
 
 TTFT_S = {1: (0.2, 0.25), 2: (0.4, 0.5), 4: (0.9, 1.5)}
 
@@ -29,15 +27,34 @@ def _along_streams() -> Latency:
     return view
 
 
-def test_a_column_in_seconds_or_milliseconds_is_read_and_absent_stays_absent() -> None:
-    def row(**columns: Any) -> Row:
-        requests = SimpleNamespace(**columns)
-        return cast("Row", SimpleNamespace(attempt=SimpleNamespace(requests=requests)))
+def test_a_column_of_the_requests_is_read_and_absent_stays_absent() -> None:
+    (told,) = rows_of([run_of([streamed(measured(1, [10.0]), ttft_median_s=0.25)])])
+    (untold,) = rows_of([run_of([measured(1, [10.0])])])
+    assert seconds(told, "ttft", "median") == 0.25
+    assert seconds(told, "ttft", "p95") is None
+    assert seconds(untold, "ttft", "median") is None
 
-    assert seconds(row(ttft_median_s=0.25), "ttft", "median") == 0.25
-    assert seconds(row(ttft_median_ms=250.0), "ttft", "median") == 0.25
-    assert seconds(row(ttft_median_s=None), "ttft", "median") is None
-    assert seconds(row(), "ttft", "median") is None
+
+@pytest.mark.parametrize(
+    ("n_requests", "words"),
+    [
+        (None, "p95 250 ms, between the two slowest"),
+        (5, "p95 of 5 requests 250 ms, between the two slowest"),
+        (20, "95 % of 20 requests within 250 ms"),
+    ],
+)
+def test_a_percentile_of_few_requests_is_not_said_to_hold_for_95_percent(
+    n_requests: int | None, words: str
+) -> None:
+    times = {"ttft_median_s": 0.2, "ttft_p95_s": 0.25}
+    part = streamed(measured(1, [10.0]), n_requests=n_requests, **times)
+    (view,) = latencies(rows_of([run_of([part])]))
+    text = timing_words(view.lines[0][0], view).replace("\u202f", " ")
+    assert text.endswith(f"median 200 ms, {words}")
+    caption = setting_sections(rows_of([run_of([part])]))[-1].charts[0].caption
+    is_few = n_requests != 20
+    assert ("between the two slowest" in caption) == is_few
+    assert ("95 % of the requests" in caption) == (not is_few)
 
 
 def test_nothing_is_shown_of_engines_that_measure_no_latency() -> None:
@@ -53,7 +70,7 @@ def test_along_streams_each_row_is_a_point_in_their_order() -> None:
     assert title(view).replace("\u202f", " ") == (
         "Time to the first token: 200 ms at concurrency 1, 900 ms at concurrency 4"
     )
-    assert "95 % within 250\u202fms" in timing_words(first, view)
+    assert "p95 250\u202fms" in timing_words(first, view)
 
 
 def test_without_an_axis_each_row_is_a_bar() -> None:
