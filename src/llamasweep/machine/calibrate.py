@@ -22,6 +22,7 @@ from llamasweep.machine.memory_curve import MemoryCurve, measure_curve, thread_c
 from llamasweep.machine.readers import Pages, choose_scanners, page_kinds
 from llamasweep.machine.spec_bandwidth import SpecFigure, gpu_specs, ram_spec
 from llamasweep.machine.words import thread_words
+from llamasweep.results.contenders import BROKEN_ABOVE
 from llamasweep.units import format_bytes_per_s
 
 OnStep = Callable[[str], None]
@@ -186,7 +187,7 @@ def _beyond_spec(ram: MemoryCurve | None, spec: SpecFigure) -> list[str]:
     if ram is None or spec.bytes_per_s is None:
         return []
     share = ram.best.best_bytes_per_s / spec.bytes_per_s
-    if share <= 1.02:
+    if share <= BROKEN_ABOVE:
         return []
     return [
         f"{share:.0%} of the specified bandwidth was measured: the specification read here is too low "
