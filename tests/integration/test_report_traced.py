@@ -18,6 +18,7 @@ from tests.unit.report.factory import (
     run_of,
     sweep_parts,
 )
+from tests.unit.report.wide import served_parts
 
 from llamasweep.report.findings import Finding
 from llamasweep.report.told import FORMULAS, Number
@@ -86,6 +87,7 @@ RUNS: dict[str, RunData] = {
     "rounds": run_of(rounds()),
     "axes": run_of(axes()),
     "above the ceiling": run_of(above()),
+    "several users": run_of(served_parts()),
     "no ceiling": run_of([measured(1, [18.0, 18.1], model_size_bytes=None)]),
     "hostile": hostile_run(),
     "empty": run_of([]),
@@ -121,6 +123,11 @@ MADE_AGAIN: dict[str, Formula] = {
     "share of ceiling": lambda t, rows, _: t.median(rows[0]) / t.column(rows[0], "ceiling_tps"),
     "share of pencil": lambda t, rows, _: (
         t.median(rows[0]) / t.column(rows[0], "pencil_ceiling_tps")
+    ),
+    "share of a stream": lambda t, rows, _: (
+        t.median(rows[0])
+        / t.column(rows[0], "concurrency")
+        / (t.median(rows[1]) / t.column(rows[1], "concurrency"))
     ),
     "ratio": lambda t, rows, _: t.median(rows[0]) / t.median(rows[1]),
     "size ratio": lambda t, rows, _: (

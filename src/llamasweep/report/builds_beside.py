@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llamasweep.report import figures
-from llamasweep.report.comparison import compare, median
+from llamasweep.report.comparison import Verdict, compare, is_repeated, median
 from llamasweep.report.names import value_word
 from llamasweep.report.rows import Row
-from llamasweep.report.strips import representative
+from llamasweep.report.strips import of_least_load
 
 MAX_LINES = 16
 MAX_BUILDS = 6
@@ -33,7 +33,7 @@ def builds_beside(rows: Sequence[Row]) -> tuple[Beside, ...]:
     """tg and pp, each model and quantisation at the least depth in the setting in which some build was fastest."""
     found = []
     for kind in ("tg", "pp"):
-        timed = [row for row in representative(rows, kind) if row.rates is not None]
+        timed = [row for row in of_least_load(rows, kind) if row.rates is not None]
         builds = tuple(dict.fromkeys(row.build for row in timed))[:MAX_BUILDS]
         lines = _lines(timed, builds)
         if lines:
@@ -50,31 +50,59 @@ def builds_beside(rows: Sequence[Row]) -> tuple[Beside, ...]:
 
 
 def title(view: Beside) -> str:
-    """Which build is faster, and for how many models, without a full stop."""
+    """Which build is faster and which is slower, each with how many models, without a full stop."""
     verb = {"tg": "writes", "pp": "reads"}[view.kind]
     if len(view.builds) > 2:
-        fastest = [max(of_line, key=median).build for _, of_line in view.lines]
-        best = max(dict.fromkeys(fastest), key=fastest.count)
-        whom = f"{fastest.count(best)} of {len(fastest)} models" if len(fastest) > 1 else "it"
-        return f"Build {value_word(best)} {verb} fastest for {whom}"
+        return _title_of_many(view, verb)
     first, second = view.builds
     verdicts = [compare(of_line[1], of_line[0]) for _, of_line in view.lines]
-    n = len(verdicts)
-    if verdicts.count("faster") + verdicts.count("slower") == 0:
-        if "undecided" in verdicts:
-            return f"Builds {first} and {second} show no difference beyond the spread"
+    parts = [part for word in _DIRECTIONS if (part := _direction(view, verdicts, word))]
+    if parts:
+        parts[0] += f" than {first}"
+        return f"Build {second} {verb} {' and '.join(parts)}"
+    rows = [row for _, of_line in view.lines for row in of_line]
+    if "undecided" not in verdicts:
         return f"Builds {first} and {second} {verb.rstrip('s')} at the same speed (within 3 %)"
-    word = "faster" if verdicts.count("faster") >= verdicts.count("slower") else "slower"
-    ratios = [
+    if is_repeated(*rows):
+        return f"Builds {first} and {second} show no difference beyond the spread"
+    gaps = sorted(median(b) / median(a) - 1 for _, (a, b) in view.lines)
+    return (
+        f"Builds {first} and {second} were measured once, "
+        f"{figures.span(*(figures.percent(abs(gap)) for gap in sorted((gaps[0], gaps[-1]), key=abs)))} apart"
+    )
+
+
+_DIRECTIONS: tuple[Verdict, Verdict] = ("faster", "slower")
+
+
+def _direction(view: Beside, verdicts: Sequence[Verdict], word: Verdict) -> str:
+    """`5 to 10 % faster for 2 of 5 models`; '' where none is."""
+    ratios = sorted(
         median(of_line[1]) / median(of_line[0])
         for verdict, (_, of_line) in zip(verdicts, view.lines, strict=True)
         if verdict == word
-    ]
-    by = figures.span(
-        *(figures.percent(abs(ratio - 1)) for ratio in sorted((min(ratios), max(ratios))))
     )
-    whom = f" for {len(ratios)} of {n} models" if n > 1 else ""
-    return f"Build {second} {verb} {by} {word} than {first}{whom}"
+    if not ratios:
+        return ""
+    ends = sorted((abs(ratios[0] - 1), abs(ratios[-1] - 1)))
+    whom = f" for {len(ratios)} of {len(verdicts)} models" if len(verdicts) > 1 else ""
+    return f"{figures.span(*map(figures.percent, ends))} {word}{whom}"
+
+
+def _title_of_many(view: Beside, verb: str) -> str:
+    """The build that is faster than every other beyond the spread for most models."""
+    wins = [
+        row.build
+        for _, of_line in view.lines
+        for row in of_line
+        if all(compare(row, other) == "faster" for other in of_line if other is not row)
+    ]
+    if not wins:
+        return f"No build {verb} faster than all others beyond the spread"
+    best = max(dict.fromkeys(wins), key=wins.count)
+    n = len(view.lines)
+    whom = f" for {wins.count(best)} of {n} models" if n > 1 else ""
+    return f"Build {value_word(best)} {verb} faster than every other{whom}"
 
 
 def _lines(timed: Sequence[Row], builds: tuple[str, ...]) -> list[tuple[str, tuple[Row, ...]]]:

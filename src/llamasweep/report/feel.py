@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from llamasweep.ceilings.workload import Workload, workload
 from llamasweep.report import figures
-from llamasweep.report.comparison import median
+from llamasweep.report.comparison import load, median
 from llamasweep.report.rows import Row, axis_value, varying
 from llamasweep.report.strips import representative, setting_word
 
@@ -57,8 +57,11 @@ Pair = tuple[Row, Row]
 
 
 def feel(rows: Sequence[Row]) -> Feel | None:
-    """The section; None where no model has both a pp and a tg rate in one setting."""
-    timed = [row for row in rows if row.rates is not None]
+    """The section; None where no model has both a pp and a tg rate of one new request in one setting.
+
+    Rates of several requests at once are sums over all of them, and a warm prompt is mostly not read.
+    """
+    timed = [row for row in rows if row.rates is not None and load(row).is_one_new_request]
     pairs = _best_pairs(timed)
     if not pairs:
         return None

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llamasweep.report import figures
-from llamasweep.report.comparison import compare, median, shallowest
+from llamasweep.report.comparison import compare, is_repeated, median, shallowest
 from llamasweep.report.figures import THIN
-from llamasweep.report.headline import allowed_words
+from llamasweep.report.headline import BROKEN_ABOVE, allowed_words
 from llamasweep.report.names import shown
 from llamasweep.report.rows import Row, varying
-from llamasweep.report.strips import per_model, representative
+from llamasweep.report.strips import of_least_load, per_model
 from llamasweep.report.told import Number, Told
 from llamasweep.results.records import FAILED_STATUSES
 
@@ -59,12 +59,12 @@ def shares(rows: Sequence[Row]) -> list[Finding]:
 
 
 def _generation_share(rows: Sequence[Row], told: Told) -> str:
-    exact = [row for row in rows if row.fraction.value is not None]
-    pencil = [row for row in rows if row.pencil_fraction.value is not None]
+    exact, above = _within(rows)
+    pencil = [row for row in rows if row.pencil_fraction.value is not None and row not in above]
     by_pencil = "the pencil ceiling (bandwidth ÷ model size)"
     if not exact:
-        if not pencil:
-            return ""
+        if not pencil or above:
+            return _above_words(above, told)
         reason = next((row.ceiling.reason for row in rows if row.ceiling.reason), None)
         return (
             f"Generation reaches {_span(pencil, 'share of pencil', told)} of {by_pencil} at its fastest "
@@ -80,16 +80,39 @@ def _generation_share(rows: Sequence[Row], told: Told) -> str:
             f"; of {by_pencil} it is {_span(pencil, 'share of pencil', told)}, where people quote "
             f"{_quoted(told)}"
         )
-    return text
+    return f"{text}. {_above_words(above, told)}" if above else text
 
 
 def _prompt_share(rows: Sequence[Row], told: Told) -> str:
-    known = [row for row in rows if row.fraction.value is not None]
+    known, above = _within(rows)
     if not known:
-        return ""
+        return _above_words(above, told)
     bounds = {allowed_words(row) for row in known}
-    what = bounds.pop() if len(bounds) == 1 else "the exact ceiling"
-    return f"Prompt reading reaches {_span(known, 'share of ceiling', told)} of {what}"
+    what = bounds.pop() if len(bounds) == 1 else "its ceiling"
+    text = f"Prompt reading reaches {_span(known, 'share of ceiling', told)} of {what}"
+    return f"{text}. {_above_words(above, told)}" if above else text
+
+
+def _within(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """(rows with a share of their ceiling that can be, rows above what can be); a reference may be exceeded."""
+    known = [row for row in rows if row.fraction.value is not None]
+    above = [
+        row
+        for row in known
+        if (row.fraction.value or 0.0) > BROKEN_ABOVE and not row.attempt.ceiling_is_reference
+    ]
+    return [row for row in known if row not in above], above
+
+
+def _above_words(rows: Sequence[Row], told: Told) -> str:
+    if not rows:
+        return ""
+    n = told.number(figures.counted(len(rows), "row"), len(rows), "rows", rows)
+    kind = {"tg": "generation", "pp": "prompt reading"}[rows[0].kind]
+    verb, its = ("lies", "its") if len(rows) == 1 else ("lie", "their")
+    return (
+        f"{n} of {kind} {verb} above {its} exact ceiling, so an assumption of that ceiling is wrong"
+    )
 
 
 def _quoted(told: Told) -> str:
@@ -112,7 +135,7 @@ def _span(rows: Sequence[Row], of: str, told: Told) -> str:
 def ladder(rows: Sequence[Row]) -> list[Finding]:
     """Per model, the first three: the smallest file against the largest, at equal settings."""
     found = []
-    tg = shallowest(representative([row for row in rows if row.rates is not None], "tg"))
+    tg = shallowest(of_least_load([row for row in rows if row.rates is not None], "tg"))
     for family in dict.fromkeys(row.family for row in tg):
         sized = [row for row in tg if row.family == family and row.attempt.model_size_bytes]
         pair = _ladder_pair(sized)
@@ -129,7 +152,10 @@ def _ladder_finding(family: str, small: Row, large: Row) -> Finding:
     name, quant, other = (told.name(word) for word in (shown(family), small.quant, large.quant))
     verdict = compare(small, large)
     pair = [small, large]
-    if verdict == "undecided":
+    if verdict == "undecided" and not is_repeated(small, large):
+        speed = told.number(figures.percent(ratio), ratio, "ratio", pair)
+        words = f"generates at {speed} of the speed of {other}, measured once"
+    elif verdict == "undecided":
         words = f"and {other} differ by less than their spread shows"
     elif verdict == "slower":
         slower = told.number(figures.percent(ratio), ratio, "ratio", pair)

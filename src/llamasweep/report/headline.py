@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llamasweep.report import figures
-from llamasweep.report.comparison import median, shallowest
+from llamasweep.report.comparison import load, median, shallowest
+from llamasweep.report.names import load_words
 from llamasweep.report.rows import Row
-from llamasweep.report.strips import representative
+from llamasweep.report.strips import of_least_load
 from llamasweep.report.told import Told
 from llamasweep.results.contenders import BROKEN_ABOVE
 from llamasweep.results.records import FAILED_STATUSES
 
-__all__ = ["BROKEN_ABOVE", "allowed_words", "headline", "outcome_words", "share"]
+__all__ = ["BROKEN_ABOVE", "allowed_words", "fastest", "headline", "outcome_words", "share"]
+
+
+def fastest(rows: Sequence[Row]) -> tuple[Row | None, Row | None]:
+    """(tg, pp) that the page is called after: the model that generates fastest, and how fast the same one reads.
+
+    Of the least load and depth and of the longest test; None where there is no such rate.
+    """
+    measured = [row for row in rows if row.rates is not None]
+    tg = shallowest(of_least_load(measured, "tg"))
+    pp = shallowest(of_least_load(measured, "pp"))
+    writer = max(tg, key=median, default=None)
+    if writer is None:
+        return None, max(pp, key=median, default=None)
+    same = [row for row in pp if row.subject == writer.subject]
+    return writer, max(same, key=median, default=None)
 
 
 def headline(rows: Sequence[Row], where: str, told: Told | None = None) -> str:
@@ -23,20 +39,19 @@ def headline(rows: Sequence[Row], where: str, told: Told | None = None) -> str:
     if not measured:
         outcome = outcome_words(rows, told) or "no cell was tried"
         return f"Nothing could be measured on {where}: {outcome}"
-    tg = shallowest(representative(measured, "tg"))
-    pp = shallowest(representative(measured, "pp"))
-    best_tg = max(tg, key=median, default=None)
-    best_pp = max(pp, key=median, default=None)
-    best = best_tg or best_pp or max(measured, key=median)
+    writer, reader = fastest(measured)
+    best = writer or reader or max(measured, key=median)
     subject = told.name(best.subject)
     parts: list[str] = []
-    if best_tg is not None:
-        parts.append(f"writes {_rate(best_tg, told)} tokens a second{share(best_tg, told)}")
-    same_subject = [row for row in pp if row.subject == best.subject]
-    reader = max(same_subject, key=median, default=None if best_tg else best_pp)
+    if writer is not None:
+        parts.append(
+            f"writes {_rate(writer, told)} tokens a second{_asked(writer, told)}{share(writer, told)}"
+        )
     if reader is not None:
         unit = "" if parts else " tokens a second"
-        parts.append(f"reads {_rate(reader, told)}{unit}{share(reader, told)}")
+        parts.append(
+            f"reads {_rate(reader, told)}{unit}{_asked(reader, told)}{share(reader, told)}"
+        )
     if not parts:
         parts.append(f"does {_rate(best, told)} tokens a second in {told.name(best.test)}")
     speeds = (", and " if "," in parts[0] else " and ").join(parts)
@@ -45,6 +60,11 @@ def headline(rows: Sequence[Row], where: str, told: Told | None = None) -> str:
         of = told.number(str(n_subjects), n_subjects, "models", measured)
         return f"On {where}, {subject} is the fastest of {of}: it {speeds}"
     return f"{subject} on {where} {speeds}"
+
+
+def _asked(row: Row, told: Told) -> str:
+    words = load_words(load(row))
+    return f" ({told.name(words)})" if words else ""
 
 
 def _rate(row: Row, told: Told) -> str:

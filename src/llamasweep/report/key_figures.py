@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from llamasweep.report.comparison import median
+from llamasweep.report.headline import BROKEN_ABOVE, fastest
 from llamasweep.report.names import shown
 from llamasweep.report.rows import Row
 from llamasweep.results.records import FAILED_STATUSES, RunData
@@ -28,7 +28,10 @@ _META = re.compile(r'<meta name="llamasweep-report" content="([^"<>]{2,8000})">'
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Best:
-    """The fastest row of one kind of test. ceiling_fraction: None where no exact ceiling is known."""
+    """The row of one kind of test that the page's title speaks of.
+
+    ceiling_fraction: None where no exact ceiling is known, where it rests on a reference, and where the rate is above it.
+    """
 
     subject: str
     test: str
@@ -60,6 +63,7 @@ def key_figures(
     runs: Sequence[RunData], rows: Sequence[Row], *, title: str, machine: str
 ) -> KeyFigures:
     """The figures of a page."""
+    writer, reader = fastest(rows)
     sweeps = dict.fromkeys(shown(run.info.sweep_name, 60) for run in runs)
     return KeyFigures(
         title=shown(title, MAX_TEXT),
@@ -70,8 +74,8 @@ def key_figures(
         n_cells=len(rows),
         n_measured=sum(row.rates is not None for row in rows),
         n_failed=sum(row.status in FAILED_STATUSES for row in rows),
-        tg=_best(rows, "tg"),
-        pp=_best(rows, "pp"),
+        tg=_best(writer),
+        pp=_best(reader),
     )
 
 
@@ -100,17 +104,15 @@ def read_key_figures(head: str) -> KeyFigures | None:
     )
 
 
-def _best(rows: Sequence[Row], kind: str) -> Best | None:
-    timed = [row for row in rows if row.kind == kind and row.rates is not None]
-    if not timed:
+def _best(row: Row | None) -> Best | None:
+    if row is None:
         return None
-    row = max(timed, key=median)
-    fraction = row.fraction.value
+    fraction = None if row.attempt.ceiling_is_reference else row.fraction.value
     return Best(
         subject=shown(row.subject, 80),
         test=shown(row.test, 40),
         median_tps=median(row),
-        ceiling_fraction=fraction if fraction is not None and math.isfinite(fraction) else None,
+        ceiling_fraction=fraction if fraction is not None and fraction <= BROKEN_ABOVE else None,
     )
 
 

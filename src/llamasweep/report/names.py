@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from llamasweep.report import figures
+from llamasweep.results.request_load import RequestLoad
 from llamasweep.sweep.parameters import PARAMETERS
 
 AXIS_WORDS: dict[str, str] = {
@@ -28,6 +29,7 @@ AXIS_WORDS: dict[str, str] = {
     "main_gpu": "main GPU",
     "load_mode": "load mode",
     "no_kv_offload": "KV cache in RAM",
+    "prompt_cache": "prompt cache",
 }
 """Canonical name -> what people call it; any other axis is shown by its canonical name."""
 
@@ -38,6 +40,7 @@ AXIS_TITLES: dict[str, str] = {
     "n_ubatch": "physical batch, tokens",
     "n_gpu_layers": "layers on the GPU",
     "n_cpu_moe": "layers with experts on the CPU",
+    "concurrency": "requests answered at once",
 }
 AXIS_ORDER: dict[str, int] = {p.name: i for i, p in enumerate(PARAMETERS)}
 AXIS_DOCS: dict[str, str] = {p.name: p.doc for p in PARAMETERS}
@@ -64,6 +67,12 @@ def value_word(value: object) -> str:
     if isinstance(value, int):
         return figures.count(value)
     return shown(str(value), limit=60)
+
+
+def load_words(load: RequestLoad) -> str:
+    """`8 requests at once, a prompt read before`; '' for one new request."""
+    streams = f"{figures.count(load.n_streams)} requests at once" if load.n_streams > 1 else ""
+    return ", ".join(word for word in (streams, "a prompt read before" * load.is_warm) if word)
 
 
 def shown(text: str, limit: int = 120) -> str:

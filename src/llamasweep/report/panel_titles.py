@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from llamasweep.report import figures
-from llamasweep.report.comparison import SAME_WITHIN, Verdict, compare, median
+from llamasweep.report.comparison import (
+    SAME_WITHIN,
+    Verdict,
+    compare,
+    is_repeated,
+    least_load,
+    median,
+)
 from llamasweep.report.depth_loss import loss_words
 from llamasweep.report.names import axis_word, shown, value_word
 from llamasweep.report.panels import Panel, Point, Series
@@ -16,10 +24,20 @@ from llamasweep.report.told import Told
 def panel_title(panel: Panel, told: Told | None = None) -> str:
     """What one panel shows, in a sentence without a full stop; its numbers are noted in `told`."""
     told = told if told is not None else Told()
-    if panel.axis == "n_depth":
-        return _depth_title(panel, told)
-    if panel.axis == "n_threads":
-        return _threads_title(panel, told)
+    text = _title(panel, told)
+    points = [point.row for series in panel.series for point in series.points]
+    return text if is_repeated(*points) else f"{text}, measured once"
+
+
+def _title(panel: Panel, told: Told) -> str:
+    titles = {
+        "n_depth": _depth_title,
+        "n_threads": _threads_title,
+        "concurrency": _streams_title,
+        "prompt_cache": _cache_title,
+    }
+    if panel.axis in titles:
+        return titles[panel.axis](panel, told)
     verdicts = {_best_words(series, panel, Told()) for series in panel.series}
     word = _verb(panel.kind)
     if len(verdicts) == 1:
@@ -30,6 +48,7 @@ def panel_title(panel: Panel, told: Told | None = None) -> str:
 def rates_title(rows: Sequence[Row]) -> str:
     """What the bars of one kind of test show."""
     kind = rows[0].kind
+    rows = least_load(rows)
     best = max(rows, key=median)
     verb = {"tg": "writes", "pp": "reads"}.get(kind, "does")
     text = f"{shown(best.subject, 60)} {verb} {figures.number(median(best))} tokens a second"
@@ -40,21 +59,69 @@ def _verb(kind: str) -> str:
     return {"tg": "Generation", "pp": "Prompt reading"}.get(kind, kind)
 
 
+def _verbs(kind: str) -> str:
+    return {"tg": "write", "pp": "read"}.get(kind, "do")
+
+
 def _depth_title(panel: Panel, told: Told) -> str:
     ends = [(series.points[0], series.points[-1]) for series in panel.series]
     deepest = max((last for _, last in ends), key=lambda point: float(point.x))
     n_depth = int(float(deepest.x))
     where = f"depth {told.number(figures.count(n_depth), n_depth, 'n_depth', [deepest.row])}"
-    clear = [(a, b) for a, b in ends if compare(b.row, a.row) in ("slower", "faster")]
-    same = [(a, b) for a, b in ends if compare(b.row, a.row) == "same"]
-    if not clear:
-        visible = "loses nothing" if len(same) == len(ends) else "loses nothing beyond the spread"
+    verdicts = [_depth_verdict(first, last) for first, last in ends]
+    if not {"faster", "slower", "single"} & set(verdicts):
+        is_same = set(verdicts) == {"same"}
+        visible = "loses nothing" if is_same else "shows no loss beyond the spread"
         return f"{_verb(panel.kind)} {visible} up to {where}"
-    kept = sorted(clear + same, key=lambda pair: pair[1].median / pair[0].median)
+    known = [pair for pair, found in zip(ends, verdicts, strict=True) if found != "undecided"]
+    kept = sorted(known, key=lambda pair: pair[1].median / pair[0].median)
     low, high = (_ratio(last, first, told) for first, last in (kept[0], kept[-1]))
     told.names += [series.label for series in panel.series]
     share = figures.span(low, high)
     return f"{_verb(panel.kind)} keeps {share} of its speed at {where}{loss_words(panel)}"
+
+
+def _depth_verdict(first: Point, last: Point) -> Verdict | Literal["single"]:
+    """How the deepest stands to the shallowest; single: apart, and measured too few times to decide it."""
+    found = compare(last.row, first.row)
+    is_single = found == "undecided" and not is_repeated(first.row, last.row)
+    return "single" if is_single else found
+
+
+def _streams_title(panel: Panel, told: Told) -> str:
+    """What all users get together, and each of them, of the longest series."""
+    series = max(panel.series, key=lambda one: len(one.points))
+    few, many = series.points[0], series.points[-1]
+    ratio, share = many.median / few.median, float(few.x) / float(many.x)
+    rows = [many.row, few.row]
+    in_all = told.number(figures.times(ratio), ratio, "ratio", rows)
+    each = told.number(figures.percent(ratio * share), ratio * share, "share of a stream", rows)
+    of_series = f" ({told.name(series.label)})" if len(panel.series) > 1 else ""
+    return (
+        f"{_streams(many, told)} requests at once {_verbs(panel.kind)} {in_all} the tokens a second of "
+        f"{_streams(few, told)} in all, {each} for each{of_series}"
+    )
+
+
+def _streams(point: Point, told: Told) -> str:
+    return told.number(figures.count(int(float(point.x))), float(point.x), "setting", [point.row])
+
+
+def _cache_title(panel: Panel, told: Told) -> str:
+    """What a prompt that was read before saves, of the series with the most."""
+    pairs = [
+        (warm, cold)
+        for series in panel.series
+        for warm in series.points
+        for cold in series.points
+        if (warm.x, cold.x) == ("warm", "cold")
+    ]
+    if not pairs:
+        return f"{_verb(panel.kind)}, by prompt cache"
+    warm, cold = max(pairs, key=lambda pair: pair[0].median / pair[1].median)
+    ratio = warm.median / cold.median
+    by = told.number(figures.times(ratio), ratio, "ratio", [warm.row, cold.row])
+    return f"{_verb(panel.kind)} goes {by} as fast with a prompt that the server has read before"
 
 
 def _ratio(a: Point, b: Point, told: Told) -> str:
@@ -109,7 +176,7 @@ def _best_words(series: Series, panel: Panel, told: Told) -> str:
     if best.median <= worst.median * (1 + SAME_WITHIN):
         near = told.number("3 %", SAME_WITHIN, "fixed", [best.row, worst.row])
         return f"does not depend on {axis_word(panel.axis)} (within {near})"
-    if compare(best.row, worst.row) == "undecided":
+    if compare(best.row, worst.row) == "undecided" and is_repeated(best.row, worst.row):
         return f"shows no difference in {axis_word(panel.axis)} beyond the spread"
     return f"is fastest at {axis_word(panel.axis)} {_x_word(best, told)}"
 

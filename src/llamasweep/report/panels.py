@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from llamasweep.report.names import value_word
 from llamasweep.report.rows import Row, axis_value, varying
 from llamasweep.report.strips import representative, setting_word
+from llamasweep.results.request_load import least_load as least_load_of
+from llamasweep.results.request_load import request_load
 
 MAX_SERIES = 6
 MAX_FREE_SERIES = 3
@@ -97,7 +99,7 @@ def _panel(rows: Sequence[Row], axis: str, kind: str, family: str) -> Panel | No
         return None
     fixed: tuple[str, ...] = ()
     if len(usable) > MAX_FREE_SERIES and others:
-        held = _richest(usable)[3:]
+        held = _richest(usable, others)
         usable = {key: line for key, line in usable.items() if key[3:] == held}
         fixed = tuple(setting_word(n, v) for n, v in zip(others, held, strict=True))
     kept = sorted(usable.items(), key=lambda item: -max(_medians(item[1])))
@@ -126,14 +128,18 @@ def _medians(line: Sequence[Row]) -> list[float]:
     return [row.rates.median for row in line if row.rates is not None]
 
 
-def _richest(lines: dict[tuple[object, ...], list[Row]]) -> tuple[object, ...]:
-    """The other settings at which most is known along the axis; the fastest of equals."""
+def _richest(
+    lines: dict[tuple[object, ...], list[Row]], others: Sequence[str]
+) -> tuple[object, ...]:
+    """The other settings at which most is known along the axis; of equals the least load, then the fastest."""
     totals: dict[tuple[object, ...], tuple[int, float]] = {}
     for key, line in lines.items():
         n, best = totals.get(key[3:], (0, 0.0))
         totals[key[3:]] = (n + len(line), max(best, *_medians(line)))
-    held = max(totals, key=lambda other: totals[other])
-    return (None, None, None, *held)
+    most = max(n for n, _ in totals.values())
+    richest = [held for held, (n, _) in totals.items() if n == most]
+    alike = least_load_of(richest, lambda held: request_load(dict(zip(others, held, strict=True))))
+    return max(alike, key=lambda held: totals[held])
 
 
 def _labels(firsts: Sequence[Row], others: tuple[str, ...]) -> list[str]:

@@ -15,6 +15,25 @@ from llamasweep.report.names import AXIS_ORDER, model_family
 from llamasweep.report.row_marks import Mark, marks_of
 from llamasweep.results.findings import Finding
 from llamasweep.results.records import FAILED_STATUSES, Attempt, RunData, Sample
+from llamasweep.results.request_load import DEFAULTS as LOAD_DEFAULTS
+from llamasweep.results.rounds import (
+    Rates,
+    by_attempt,
+    by_question,
+    latest_per_round,
+    pooled_rates,
+)
+
+__all__ = [
+    "NO_REASON",
+    "Measured",
+    "Rates",
+    "Row",
+    "axis_value",
+    "constant",
+    "rows_of",
+    "varying",
+]
 
 NO_REASON = "no reason was recorded"
 
@@ -28,28 +47,11 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rates:
-    """Kept repetitions of a row, in tokens per second; discarded ones beside them.
-
-    std is the sample standard deviation, None below two kept repetitions. kept is empty where the samples
-    are not at hand; then median, low and high come from the attempt's own row.
-    """
-
-    median: float
-    std: float | None
-    low: float | None
-    high: float | None
-    kept: tuple[float, ...]
-    discarded: tuple[float, ...]
-    n_kept: int
-    n_discarded: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
     """One cell on one build in one run.
 
-    anchor: id in the page. settings: canonical name -> requested value, n_depth always there. rates: None unless
+    anchor: id in the page. settings: canonical name -> requested value, n_depth always there, and the load where rows of
+    the same engine differ in it. rates: None unless
     measured. ceiling, fraction: the exact ceiling in t/s and the median's share of it; pencil_… the same of bandwidth /
     model size. attempt: the latest try, for everything that does not change between rounds. attempt_ids: of the tries that
     the figures are made of. findings: about those tries, as far as `why` added them. marks: of them and of the flags.
@@ -97,15 +99,27 @@ class Row:
 
 def rows_of(runs: Sequence[RunData]) -> tuple[Row, ...]:
     """All rows of all runs in the order in which they were first tried."""
-    families = _families(attempt for run in runs for attempt in run.attempts)
+    attempts = [attempt for run in runs for attempt in run.attempts]
+    families = _families(attempts)
+    loads = _spoken_loads(attempts)
     rows: list[Row] = []
     for run in runs:
-        samples: dict[str, list[Sample]] = {}
-        for sample in run.samples:
-            samples.setdefault(sample.attempt_id, []).append(sample)
-        for tries in _by_question(run.attempts).values():
-            rows.append(_row(f"row-{len(rows) + 1}", tries, samples, families))
+        samples = by_attempt(run.samples)
+        for tries in by_question(run.attempts).values():
+            rows.append(_row(f"row-{len(rows) + 1}", tries, samples, families, loads))
     return tuple(rows)
+
+
+def _spoken_loads(attempts: Sequence[Attempt]) -> dict[str, dict[str, object]]:
+    """Engine -> the load that its rows have where they name none, for the parameters that other rows of it do name."""
+    return {
+        engine: {
+            name: value
+            for name, value in LOAD_DEFAULTS.items()
+            if any(a.engine == engine and a.requested.get(name) is not None for a in attempts)
+        }
+        for engine in {attempt.engine for attempt in attempts}
+    }
 
 
 def varying(rows: Iterable[Row]) -> tuple[str, ...]:
@@ -143,30 +157,14 @@ def _axis_rank(name: str) -> tuple[int, str]:
     return ({"run_id": -2, "build": -1}.get(name, AXIS_ORDER.get(name, len(AXIS_ORDER))), name)
 
 
-def _by_question(attempts: Sequence[Attempt]) -> dict[tuple[str, str], list[Attempt]]:
-    questions: dict[tuple[str, str], list[Attempt]] = {}
-    for attempt in attempts:
-        key = (attempt.cell_id, attempt.build_hash or attempt.build_label or "")
-        questions.setdefault(key, []).append(attempt)
-    return questions
-
-
-def _latest_per_round(tries: Sequence[Attempt]) -> list[Attempt]:
-    rounds: dict[int, Attempt] = {}
-    for attempt in tries:
-        before = rounds.get(attempt.round_index)
-        if before is None or attempt.attempt_index >= before.attempt_index:
-            rounds[attempt.round_index] = attempt
-    return [rounds[index] for index in sorted(rounds)]
-
-
 def _row(
     anchor: str,
     tries: Sequence[Attempt],
     samples: dict[str, list[Sample]],
     families: dict[str, str],
+    loads: dict[str, dict[str, object]],
 ) -> Row:
-    latest = _latest_per_round(tries)
+    latest = latest_per_round(tries)
     ok = [attempt for attempt in latest if attempt.status == "ok"]
     one = ok[-1] if ok else latest[-1]
     n_failed = sum(attempt.status in FAILED_STATUSES for attempt in latest)
@@ -174,7 +172,7 @@ def _row(
     if ok and n_failed:
         flags.append("round_failed")
     flags = list(dict.fromkeys(flags))
-    rates = _rates(ok, samples)
+    rates = pooled_rates(ok, samples)
     ceiling = _ceiling(one, "ceiling_tps")
     pencil = _ceiling(one, "pencil_ceiling_tps")
     return Row(
@@ -184,7 +182,7 @@ def _row(
         family=names.shown(families[one.model_label], 80),
         quant=names.shown(one.model_quant or "", 24),
         build=names.shown(one.build_label or "build not recorded", 60),
-        settings={"n_depth": one.n_depth, **one.requested},
+        settings={"n_depth": one.n_depth, **loads[one.engine], **one.requested},
         status=one.status,
         rates=rates,
         ceiling=ceiling,
@@ -200,45 +198,6 @@ def _row(
         attempt=one,
         attempt_ids=tuple(attempt.attempt_id for attempt in ok),
         marks=marks_of(flags, (), 1),
-    )
-
-
-def _rates(ok: Sequence[Attempt], samples: dict[str, list[Sample]]) -> Rates | None:
-    """Figures of one round as its own record tells them; of several rounds over all their kept repetitions."""
-    if not ok:
-        return None
-    ordered = [
-        sample
-        for attempt in ok
-        for sample in sorted(
-            samples.get(attempt.attempt_id, []), key=lambda sample: sample.repetition_index
-        )
-    ]
-    kept = tuple(sample.tps for sample in ordered if not sample.is_discarded)
-    discarded = tuple(sample.tps for sample in ordered if sample.is_discarded)
-    if len(ok) == 1 and ok[0].median_tps is not None:
-        only = ok[0]
-        return Rates(
-            median=ok[0].median_tps,
-            std=only.sample_std_tps,
-            low=only.min_tps if only.min_tps is not None else min(kept, default=None),
-            high=only.max_tps if only.max_tps is not None else max(kept, default=None),
-            kept=kept,
-            discarded=discarded,
-            n_kept=only.n_samples if only.n_samples is not None else len(kept),
-            n_discarded=only.n_discarded if only.n_discarded is not None else len(discarded),
-        )
-    if not kept:
-        return None
-    return Rates(
-        median=statistics.median(kept),
-        std=statistics.stdev(kept) if len(kept) > 1 else None,
-        low=min(kept),
-        high=max(kept),
-        kept=kept,
-        discarded=discarded,
-        n_kept=len(kept),
-        n_discarded=len(discarded),
     )
 
 

@@ -19,6 +19,7 @@ from llamasweep.report.names import AXIS_DOCS, axis_word, shown
 from llamasweep.report.rows import Row, varying
 from llamasweep.report.setting_sections import charts_besides_speed
 from llamasweep.report.told import Told
+from llamasweep.results.request_load import DEFAULTS as LOAD_DEFAULTS
 
 MAX_BARS = 40
 
@@ -54,19 +55,23 @@ def rates_section(rows: Sequence[Row]) -> tuple[ChartSection, ...]:
         )
     if not made:
         return ()
-    chooses = set(varying(rows)) - {*identity, "n_depth"}
-    intro = (
-        "Each model and quantisation at the least depth, in its fastest setting of "
-        + ", ".join(axis_word(axis) for axis in varying(rows) if axis in chooses)
-        + "."
-        if chooses
-        else ""
-    )
+    intro = _choice_words(varying(rows))
     return (
         ChartSection(
             anchor="rates", title="Models and quantisations", intro=intro, charts=tuple(made)
         ),
     )
+
+
+def _choice_words(axes: Sequence[str]) -> str:
+    """How the bars were chosen; '' where a model has one row of a kind."""
+    settings = [a for a in axes if a not in ("run_id", "build", "n_depth", *LOAD_DEFAULTS)]
+    parts = ["at the least depth"] if "n_depth" in axes else []
+    if not LOAD_DEFAULTS.keys().isdisjoint(axes):
+        parts.append("of the least load (one new request where that was asked)")
+    if settings:
+        parts.append(f"in its fastest setting of {', '.join(map(axis_word, settings))}")
+    return f"Each model and quantisation {', '.join(parts)}." if parts else ""
 
 
 def axis_sections(rows: Sequence[Row]) -> tuple[ChartSection, ...]:

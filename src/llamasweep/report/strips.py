@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from llamasweep.report.comparison import least_load, load
 from llamasweep.report.names import axis_word, value_word
 from llamasweep.report.row_marks import Mark
 from llamasweep.report.rows import Row, axis_value, varying
 from llamasweep.report.tracks import Missing, Scale, Track, scale_of, track_of
 from llamasweep.results.records import FAILED_STATUSES
+from llamasweep.results.request_load import DEFAULTS as LOAD_DEFAULTS
 
 MAX_STRIPS = 24
 MAX_FULL_STRIPS = 12
@@ -59,19 +61,23 @@ def hero(rows: Sequence[Row]) -> Hero | None:
     return Hero(
         strips=tuple(_strip(pair, axes, shortened, scales) for pair in ordered[:MAX_STRIPS]),
         n_left_out=max(0, len(ordered) - MAX_STRIPS),
-        choice=(
-            "Each strip is the fastest of its settings of "
-            + ", ".join(axis_word(axis) for axis in shortened)
-            if shortened
-            else None
-        ),
+        choice=_choice_words(shortened),
         tg_scale=scales[0],
         pp_scale=scales[1],
     )
 
 
+def _choice_words(shortened: Sequence[str]) -> str | None:
+    """How the row of a strip was chosen among settings and loads."""
+    settings = [axis_word(axis) for axis in shortened if axis not in LOAD_DEFAULTS]
+    fastest = f"the fastest of its settings of {', '.join(settings)}" if settings else ""
+    if len(settings) == len(shortened):
+        return f"Each strip is {fastest}" if fastest else None
+    return f"Each strip is of the least load, one new request where that was asked{fastest and ', and ' + fastest}"
+
+
 def per_model(rows: Sequence[Row]) -> list[tuple[Row | None, Row | None]]:
-    """(tg, pp) of each model, quantisation, build and run: its fastest setting at the least depth, fastest first."""
+    """(tg, pp) of each model, quantisation, build and run: its fastest setting at the least depth and load, fastest first."""
     identity = tuple(axis for axis in varying(rows) if axis in ("run_id", "build"))
     shallow = min((row.attempt.n_depth for row in rows), default=0)
     pairs = _pairs([row for row in rows if row.attempt.n_depth == shallow], identity)
@@ -79,10 +85,15 @@ def per_model(rows: Sequence[Row]) -> list[tuple[Row | None, Row | None]]:
 
 
 def representative(rows: Sequence[Row], kind: str) -> list[Row]:
-    """Rows of the kind's longest test: what the hero and the headline speak of."""
+    """Rows of the kind's longest test, of every load."""
     of_kind = [row for row in rows if row.kind == kind]
     longest = max((row.attempt.n_prompt + row.attempt.n_gen for row in of_kind), default=0)
     return [row for row in of_kind if row.attempt.n_prompt + row.attempt.n_gen == longest]
+
+
+def of_least_load(rows: Sequence[Row], kind: str) -> list[Row]:
+    """Rows of the kind's least load and of the longest test in it: what sentences about one person's request speak of."""
+    return representative(least_load([row for row in rows if row.kind == kind]), kind)
 
 
 Pair = tuple[Row | None, Row | None]
@@ -113,10 +124,17 @@ def _pairs(rows: Sequence[Row], division: tuple[str, ...]) -> list[Pair]:
             key = (row.family, row.quant, *(axis_value(row, axis) for axis in division))
             best = found.setdefault(key, {})
             before = best.get(kind)
-            if before is None or _worth(row) > _worth(before):
+            if before is None or _is_shown_before(row, before):
                 best[kind] = row
     pairs = [(best.get("tg"), best.get("pp")) for best in found.values()]
     return [pair for pair in pairs if any(row is not None and row.rates for row in pair)]
+
+
+def _is_shown_before(row: Row, other: Row) -> bool:
+    """Whether it stands for both: the one of less load, of equal ones the one of more worth."""
+    if load(row) != load(other):
+        return load(row) < load(other)
+    return _worth(row) > _worth(other)
 
 
 def _worth(row: Row) -> tuple[float, bool]:
@@ -188,6 +206,8 @@ def setting_word(axis: str, value: object) -> str:
     """`depth 4096`, or `threads left to the engine`."""
     if axis in ("build", "run_id"):
         return value_word(value)
+    if value is None:
+        value = LOAD_DEFAULTS.get(axis)
     if value is None:
         return f"{axis_word(axis)} left to the engine"
     return f"{axis_word(axis)} {value_word(value)}"

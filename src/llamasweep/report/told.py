@@ -17,6 +17,7 @@ FORMULAS: dict[str, str] = {
     "share of ceiling": "median ÷ ceiling_tps of the row",
     "share of pencil": "median ÷ pencil_ceiling_tps of the row",
     "ratio": "median of the first row ÷ median of the second",
+    "share of a stream": "median of the first row ÷ its concurrency, ÷ the same of the second row",
     "size ratio": "model_size_bytes of the first row ÷ that of the second",
     "n_depth": "n_depth of the row",
     "n_threads": "n_threads of the row, as the sweep asked for it",

@@ -16,11 +16,8 @@ from llamasweep.results.contenders import Contender
 from llamasweep.results.machine_record import MachineRecord, entry_of
 from llamasweep.results.ollama_settings import ollama_settings
 from llamasweep.results.records import RunData
-from llamasweep.results.server_command import (
-    context_for,
-    server_beside,
-    server_command,
-)
+from llamasweep.results.server_command import server_beside, server_command
+from llamasweep.results.server_flags import context_for
 
 MAX_MODELS = 12
 NO_PATH = "MODEL.gguf"
@@ -185,7 +182,11 @@ def subject(best: ModelBest) -> str:
 def notes(run: RunData, best: ModelBest) -> tuple[str, ...]:
     """What holds for every command of a model."""
     model = _entry_of_model(run, best)
-    found = [words.context(context_for(best.n_context), best.n_context)]
+    streams = sorted({choice.chosen.load.n_streams for choice in best.choices.values()})
+    n_context = context_for(best.n_context)
+    found = [words.context(n_context, best.n_context, n_streams) for n_streams in streams]
+    if best.n_other_loads:
+        found.append(words.other_loads(best.n_other_loads))
     if model.word("path") is None:
         found.append(f"The run did not record where the file is: put its path for {NO_PATH}.")
     if model.word("synth") is not None:

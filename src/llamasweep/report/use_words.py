@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from llamasweep.report import figures
 from llamasweep.report.flags import flag_word
-from llamasweep.report.names import AXIS_ORDER, shell_line, shown
+from llamasweep.report.names import AXIS_ORDER, load_words, shell_line, shown
 from llamasweep.report.strips import setting_word
 from llamasweep.results.best import Choice, Frugal, ModelBest, Purpose
 from llamasweep.results.contenders import Contender, compare
@@ -97,11 +97,24 @@ def frugal(best: ModelBest, found: Frugal) -> list[str]:
     return sentences
 
 
-def context(n_context: int, n_measured: int) -> str:
-    """What -c stands for."""
+def context(n_context: int, n_measured: int, n_streams: int) -> str:
+    """What -c and -np stand for. n_context: tokens for each of n_streams requests."""
+    room, asked = "prompt and answer", "one request at a time"
+    if n_streams > 1:
+        room = f"{figures.count(n_streams)} requests of {n_context} tokens"
+        asked = f"{figures.count(n_streams)} requests at once"
     return (
-        f"-c {n_context} makes room for prompt and answer; up to {figures.count(n_measured)} tokens "
-        "were measured, and speed falls as the context fills. -np 1: one request at a time, as measured."
+        f"-c {n_context * n_streams} makes room for {room}; up to {figures.count(n_measured)} tokens of one request "
+        f"were measured, and speed falls as the context fills. -np {n_streams}: {asked}, as measured."
+    )
+
+
+def other_loads(n_rows: int) -> str:
+    """Why rows of other loads are no candidates."""
+    verb, them = ("was", "it answers") if n_rows == 1 else ("were", "they answer")
+    return (
+        f"{figures.counted(n_rows, 'row')} {verb} not compared: {them} several requests at once, or a prompt that the "
+        "server had read before, and one person gets another speed."
     )
 
 
@@ -110,8 +123,8 @@ def ollama_script(told: OllamaSettings) -> str | None:
     if told.modelfile is None:
         return None
     return (
-        f"cat > Modelfile <<'END'\n{told.modelfile}END\n"
-        f"ollama create {told.name} -f Modelfile\n"
+        f"cat > Modelfile.{told.name} <<'END'\n{told.modelfile}END\n"
+        f"ollama create {told.name} -f Modelfile.{told.name}\n"
         f"ollama run {told.name} --verbose"
     )
 
@@ -137,7 +150,8 @@ def ollama_notes(told: OllamaSettings, *, has_batch_threads: bool) -> tuple[str,
 
 
 def _place(row: Contender) -> str:
-    return f"{row.test} at depth {figures.count(row.n_depth)}"
+    load = load_words(row.load)
+    return f"{row.test} at depth {figures.count(row.n_depth)}" + (f", {load}" if load else "")
 
 
 def _measured(row: Contender) -> str:

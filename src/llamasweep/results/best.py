@@ -1,7 +1,7 @@
 """Which settings measured best, per model: for generation, for prompts, and the cheapest that is nearly as fast.
 
-A setting is a build with everything that the sweep asked for but the depth. A figure with a doubt is chosen only where it
-is clearly faster than every one without, and named where it was passed over. Knows no command line and no words.
+A setting is a build with everything that the sweep asked for but the depth and the load. A figure with a doubt is chosen
+only where it is clearly faster than every one without, and named where it was passed over. Knows no command line and no words.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Literal
 
 from llamasweep.results.contenders import SAME_WITHIN, Contender, Rate, compare, contenders
 from llamasweep.results.records import RunData
+from llamasweep.results.request_load import least_load
 from llamasweep.sweep.parameters import Scalar
 
 Purpose = Literal["tg", "pp"]
@@ -73,7 +74,8 @@ class Frugal:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelBest:
     """One model of one run, as one engine measured it. choices: by kind, as far as measured. frugal: None where
-    nothing within 3 % costs less. n_context: most tokens that were in the cache of any setting."""
+    nothing within 3 % costs less. n_context: most tokens that were in the cache of any setting. n_other_loads: rows of
+    these kinds that are not compared, since they answer several requests at once or a prompt that was read before."""
 
     engine: str
     model_label: str
@@ -81,6 +83,7 @@ class ModelBest:
     choices: Mapping[Purpose, Choice]
     frugal: Frugal | None
     n_context: int
+    n_other_loads: int
 
     @property
     def one_for_all(self) -> bool:
@@ -106,7 +109,9 @@ def best_of(run: RunData) -> tuple[ModelBest, ...]:
 
 
 def _of_model(rows: Sequence[Contender]) -> ModelBest:
-    fields = {purpose: _longest([r for r in rows if r.kind == purpose]) for purpose in PURPOSES}
+    of_kind = {purpose: [row for row in rows if row.kind == purpose] for purpose in PURPOSES}
+    alike = {purpose: least_load(found, lambda row: row.load) for purpose, found in of_kind.items()}
+    fields = {purpose: _longest(found) for purpose, found in alike.items()}
     choices = {purpose: _choice(purpose, field) for purpose, field in fields.items() if field}
     return ModelBest(
         engine=rows[0].engine,
@@ -118,6 +123,7 @@ def _of_model(rows: Sequence[Contender]) -> ModelBest:
             {p: _at_depth(fields[p], choice.chosen.n_depth) for p, choice in choices.items()},
         ),
         n_context=max(row.n_context for row in rows),
+        n_other_loads=sum(len(of_kind[purpose]) - len(alike[purpose]) for purpose in PURPOSES),
     )
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from llamasweep.results.machine_record import positive_number
-from llamasweep.results.rates import summarise_rates
 from llamasweep.results.records import FAILED_STATUSES, Attempt, RunData, Sample
+from llamasweep.results.request_load import RequestLoad, request_load
+from llamasweep.results.rounds import by_attempt, by_question, latest_per_round, pooled_rates
 from llamasweep.sweep.parameters import Scalar
 
 SAME_WITHIN = 0.03
@@ -71,6 +72,11 @@ class Contender:
         """What tells one setting from another: the build and all settings."""
         return self.build_hash, self.settings
 
+    @property
+    def load(self) -> RequestLoad:
+        """What it was asked at once."""
+        return request_load(dict(self.settings))
+
     def get(self, name: str) -> Scalar | None:
         """The value asked for, None where it was left to the engine."""
         return dict(self.settings).get(name)
@@ -95,25 +101,10 @@ def compare(a: Rate, b: Rate) -> Verdict:
 
 def contenders(run: RunData) -> tuple[Contender, ...]:
     """Every cell that has a rate, in the order in which it was first tried."""
-    samples: dict[str, list[Sample]] = {}
-    for sample in run.samples:
-        samples.setdefault(sample.attempt_id, []).append(sample)
-    questions: dict[tuple[str, str], list[Attempt]] = {}
-    for attempt in run.attempts:
-        build = attempt.build_hash or attempt.build_label or ""
-        questions.setdefault((attempt.cell_id, build), []).append(attempt)
-    made = (_contender(_latest(tries), samples) for tries in questions.values())
+    samples = by_attempt(run.samples)
+    questions = by_question(run.attempts)
+    made = (_contender(latest_per_round(tries), samples) for tries in questions.values())
     return tuple(one for one in made if one is not None)
-
-
-def _latest(tries: Sequence[Attempt]) -> list[Attempt]:
-    """The last try of each round."""
-    rounds: dict[int, Attempt] = {}
-    for attempt in tries:
-        before = rounds.get(attempt.round_index)
-        if before is None or attempt.attempt_index >= before.attempt_index:
-            rounds[attempt.round_index] = attempt
-    return [rounds[index] for index in sorted(rounds)]
 
 
 def _contender(
@@ -154,35 +145,10 @@ def _contender(
 
 
 def _rate(good: Sequence[Attempt], samples: Mapping[str, Sequence[Sample]]) -> Rate | None:
-    """Of one round as its own row tells it, of several over all their kept repetitions."""
-    if not good:
+    found = pooled_rates(good, samples)
+    if found is None:
         return None
-    kept = [
-        s.tps
-        for a in good
-        for s in samples.get(a.attempt_id, ())
-        if not s.is_discarded and positive_number(s.tps)
-    ]
-    if len(good) == 1:
-        only = good[0]
-        assert only.median_tps is not None  # noqa: S101  (what `good` means)
-        return Rate(
-            median=only.median_tps,
-            std=only.sample_std_tps,
-            low=only.min_tps if only.min_tps is not None else min(kept, default=None),
-            high=only.max_tps if only.max_tps is not None else max(kept, default=None),
-            n=only.n_samples if only.n_samples is not None else len(kept),
-        )
-    figures = summarise_rates(kept)
-    if figures.median_tps is None:
-        return None
-    return Rate(
-        median=figures.median_tps,
-        std=figures.sample_std_tps,
-        low=figures.min_tps,
-        high=figures.max_tps,
-        n=figures.n_samples,
-    )
+    return Rate(median=found.median, std=found.std, low=found.low, high=found.high, n=found.n_kept)
 
 
 def _memory(good: Iterable[Attempt]) -> int | None:

@@ -17,7 +17,7 @@ _CACHE_TYPES = ("f16", "q8_0", "q4_0")
 _USE_MMAP = {"mmap": "true", "none": "false"}
 _KNOWN = frozenset(
     {"n_threads", "n_batch", "n_ubatch", "n_gpu_layers", "main_gpu", "load_mode"}
-    | {"type_k", "type_v", "flash_attn"}
+    | {"type_k", "type_v", "flash_attn", "concurrency", "num_ctx"}
 )
 _DEFAULTS: dict[str, tuple[Scalar, ...]] = {
     "load_mode": ("auto",),
@@ -32,6 +32,7 @@ _DEFAULTS: dict[str, tuple[Scalar, ...]] = {
     "split_mode": ("layer",),
     "lazy_mode": ("auto",),
     "poll": (50,),
+    "prompt_cache": ("cold", "warm"),
     "prio": (0,),
 }
 """What is so without a word."""
@@ -50,10 +51,12 @@ class OllamaSettings:
 
 
 def ollama_settings(setting: Contender, *, model_path: str, n_context: int) -> OllamaSettings:
-    """The setting in Ollama's terms. n_context: tokens that the cache holds."""
+    """The setting in Ollama's terms. n_context: tokens that the cache holds for each request."""
     asked = dict(setting.settings)
-    parameters = {"num_ctx": str(n_context), **_parameters(asked, setting.n_threads)}
-    environment = {"OLLAMA_NUM_PARALLEL": "1", **_environment(asked)}
+    window = asked.get("num_ctx", n_context)
+    parameters = {"num_ctx": str(window), **_parameters(asked, setting.n_threads)}
+    n_streams = str(setting.load.n_streams)
+    environment = {"OLLAMA_NUM_PARALLEL": n_streams, **_environment(asked)}
     source = _from(model_path)
     lines = [f"FROM {source}", *(f"PARAMETER {k} {v}" for k, v in parameters.items())]
     return OllamaSettings(

@@ -59,7 +59,7 @@ def test_of_several_builds_the_one_that_is_fastest_most_often_is_named() -> None
         for build, tps in (("b1", 10.0), ("b2", 14.0), ("b3", 12.0))
     ]
     (view,) = builds_beside(rows_of([run_of(parts)]))
-    assert title(view) == "Build b2 writes fastest for 2 of 2 models"
+    assert title(view) == "Build b2 writes faster than every other for 2 of 2 models"
     values = builds_chart(view)["data"]["values"]
     assert len(values) == 6
     assert [layer["mark"].get("filled") for layer in builds_chart(view)["layer"][1:4]] == [
@@ -67,3 +67,40 @@ def test_of_several_builds_the_one_that_is_fastest_most_often_is_named() -> None
         False,
         False,
     ]
+
+
+def _title(*models: tuple[float, ...], repetitions: tuple[float, ...] = (1.0, 1.01)) -> str:
+    """Of builds b1, b2, … at these rates, a tuple for each model."""
+    parts = [
+        _on(
+            f"b{build}",
+            [tps * factor for factor in repetitions],
+            number,
+            model_label=f"m{number}",
+        )
+        for number, rates in enumerate(models, start=1)
+        for build, tps in enumerate(rates, start=1)
+    ]
+    (view,) = builds_beside(rows_of([run_of(parts)]))
+    return title(view).replace("\u202f", " ")
+
+
+def test_noise_makes_no_build_the_fastest() -> None:
+    assert _title((10.0, 10.01, 10.02), (20.0, 20.02, 20.0)) == (
+        "No build writes faster than all others beyond the spread"
+    )
+    assert _title((10.0, 10.01, 12.0), (20.0, 20.02, 20.0)) == (
+        "Build b3 writes faster than every other for 1 of 2 models"
+    )
+
+
+def test_what_a_build_loses_is_said_beside_what_it_gains() -> None:
+    assert _title((10.0, 12.0), (10.0, 9.0), (10.0, 8.0), (10.0, 10.0)) == (
+        "Build b2 writes 20 % faster for 1 of 4 models than b1 and 10 to 20 % slower for 2 of 4 models"
+    )
+
+
+def test_builds_measured_once_are_not_called_equal() -> None:
+    assert _title((10.0, 15.0), repetitions=(1.0,)) == (
+        "Builds b1 and b2 were measured once, 50 % apart"
+    )

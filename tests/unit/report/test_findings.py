@@ -112,6 +112,7 @@ def test_the_share_of_the_ceiling_is_put_beside_what_people_quote(tps: float, wo
         ([9.0, 9.1], [18.0, 18.1], "of the speed of Q8_0 although it is smaller"),
         ([9.0, 9.1], [9.0, 9.1], "generates as fast as Q8_0"),
         ([9.0, 14.0], [9.0, 9.1], "and Q8_0 differ by less than their spread shows"),
+        ([18.0], [9.0], f"generates at 200{THIN}% of the speed of Q8_0, measured once"),
     ],
 )
 def test_the_ladder_compares_smallest_and_largest_quantisation(
@@ -148,6 +149,30 @@ def test_the_share_of_prompts_is_told_with_what_bounds_it() -> None:
     assert headline.headline(rows, "X").endswith(
         f"reads 90.5, 45{THIN}% of what the compute allows"
     )
+
+
+@pytest.mark.parametrize("kind", ["tg", "pp"])
+def test_a_share_above_the_exact_ceiling_is_no_share_but_a_wrong_assumption(kind: str) -> None:
+    test: dict[str, Any] = {"test_kind": "pp", "n_prompt": 512, "n_gen": 0} if kind == "pp" else {}
+    good, samples = measured(1, [18.0, 18.0], model_label="a", **test)
+    above, more = measured(2, [30.0, 30.0], model_label="b", **test)
+    parts = [
+        (replace(good, ceiling_tps=20.0), samples),
+        (replace(above, ceiling_tps=20.0, pencil_ceiling_tps=None), more),
+    ]
+    word = {"tg": "generation", "pp": "prompt reading"}[kind]
+    wrong = (
+        f"1 row of {word} lies above its exact ceiling, so an assumption of that ceiling is wrong."
+    )
+    (text,) = [one.text for one in findings.shares(_rows(parts))]
+    assert f"reaches 90{THIN}%" in text
+    assert "150" not in text
+    assert text.endswith(wrong)
+    (alone,) = [one.text for one in findings.shares(_rows(parts[1:]))]
+    assert alone == wrong
+    reference = [(replace(row, ceiling_is_reference=True), kept) for row, kept in parts[1:]]
+    (told,) = [one.text for one in findings.shares(_rows(reference))] if kind == "pp" else (alone,)
+    assert kind == "tg" or told == f"Prompt reading reaches 150{THIN}% of the reference peak."
 
 
 def test_without_an_exact_ceiling_the_pencil_is_told_with_the_reason() -> None:
@@ -216,7 +241,11 @@ def _axis_title(axis: str, points: dict[int | str, list[float]], **changes: Any)
         ),
         (
             {0: [14.0, 20.1], 4096: [13.0, 15.1]},
-            "Generation loses nothing beyond the spread up to depth 4096",
+            "Generation shows no loss beyond the spread up to depth 4096",
+        ),
+        (
+            {0: [20.0], 4096: [10.0]},
+            f"Generation keeps 50{THIN}% of its speed at depth 4096: a larger loss than KV growth explains, measured once",
         ),
     ],
 )
@@ -246,7 +275,10 @@ def test_depth_panels_are_titled_with_what_is_kept(
             {1: [10.0, 10.1], 2: [18.0, 18.1], 4: [9.0, 9.1]},
             f"Generation is fastest at 2 threads; 4 keep 50{THIN}% of that",
         ),
-        ({1: [10.0], 2: [18.0], 4: [18.1]}, "Above 2 threads generation gains nothing"),
+        (
+            {1: [10.0], 2: [18.0], 4: [18.1]},
+            "Above 2 threads generation gains nothing, measured once",
+        ),
     ],
 )
 def test_thread_panels_are_titled_with_how_many_are_enough(
@@ -294,6 +326,7 @@ def test_series_that_disagree_are_told_as_a_range() -> None:
             {128: [14.0, 19.0], 512: [14.0, 21.0]},
             "Generation shows no difference in ubatch beyond the spread",
         ),
+        ({128: [10.0], 512: [18.0]}, "Generation is fastest at ubatch 512, measured once"),
     ],
 )
 def test_other_axes_are_titled_with_their_best(

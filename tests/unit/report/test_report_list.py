@@ -9,7 +9,15 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
-from tests.unit.report.factory import HOSTILE, failed_parts, hostile_run, info, run_of, sweep_parts
+from tests.unit.report.factory import (
+    HOSTILE,
+    failed_parts,
+    hostile_run,
+    info,
+    measured,
+    run_of,
+    sweep_parts,
+)
 from tests.unit.report.test_page import parse
 
 from llamasweep.report.index import render_index
@@ -42,6 +50,32 @@ def test_the_figures_of_a_page_are_read_back_from_its_beginning(full: str) -> No
     rates = [a.median_tps for a in RUN.attempts if a.test_kind == "tg" and a.median_tps]
     assert key.tg.median_tps == max(rates)
     assert (key.n_cells, key.n_measured, key.n_failed) == (79, 72, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "share"),
+    [
+        ({"ceiling_tps": 20.0}, 0.9),
+        ({"ceiling_tps": 20.0, "ceiling_is_reference": True}, None),
+        ({"ceiling_tps": 15.0}, None),
+        ({"ceiling_tps": None}, None),
+    ],
+)
+def test_a_share_is_listed_only_of_a_ceiling_that_holds(
+    changes: dict[str, Any], share: float | None
+) -> None:
+    row, samples = measured(1, [18.0, 18.0])
+    key = page([run_of([(replace(row, **changes), samples)])]).key
+    assert key.tg is not None
+    assert key.tg.ceiling_fraction == share
+
+
+def test_the_list_has_the_rows_of_the_title_and_no_faster_ones() -> None:
+    short = measured(1, [30.0, 30.0], n_gen=16, test_label="tg16", requested={"n_threads": 1})
+    key = page([run_of([short, measured(2, [18.0, 18.0])])]).key
+    assert key.tg is not None
+    assert (key.tg.test, key.tg.median_tps) == ("tg32", 18.0)
+    assert "writes 18.0" in key.title
 
 
 def test_hostile_figures_are_read_back_as_text() -> None:

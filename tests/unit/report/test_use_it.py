@@ -105,7 +105,7 @@ def test_ollama_is_told_what_it_can_be_told_and_the_rest_is_named() -> None:
     assert card.ollama_server == "OLLAMA_NUM_PARALLEL=1 OLLAMA_FLASH_ATTENTION=1 ollama serve"
     assert card.ollama is not None
     assert card.ollama.split("\n")[:4] == [
-        "cat > Modelfile <<'END'",
+        "cat > Modelfile.tiny-llama-q4_0 <<'END'",
         f"FROM {MODEL}",
         "PARAMETER num_ctx 4096",
         "PARAMETER num_thread 2",

@@ -189,6 +189,55 @@ def _placements(axis: str, values: Sequence[int], *, first: int, sign: int) -> l
     return parts
 
 
+SERVED_TPS = {
+    "tg": {1: 18.0, 2: 30.0, 4: 40.0, 8: 44.0},
+    "pp": {1: 400.0, 2: 410.0, 4: 420.0, 8: 430.0},
+}
+WARM_TPS = 5000.0
+
+
+def served_parts(
+    streams: Sequence[int] = (1, 2, 4, 8), threads: Sequence[int] = (2,), first: int = 0
+) -> list[Part]:
+    """llama-server as sweeps/server-concurrency.yaml asks it: several users at once, and a prompt that was read before."""
+    cells: list[tuple[str, float, dict[str, Any]]] = [
+        (kind, SERVED_TPS[kind][n], {"n_threads": t, "concurrency": n})
+        for t in threads
+        for n in streams
+        for kind in ("tg", "pp")
+    ]
+    if 1 in streams:
+        warm = {"n_threads": threads[0], "concurrency": 1, "prompt_cache": "warm"}
+        cells.append(("pp", WARM_TPS, warm))
+    return [
+        _served(first + number, kind, tps, requested)
+        for number, (kind, tps, requested) in enumerate(cells)
+    ]
+
+
+def _served(number: int, kind: str, tps: float, requested: dict[str, Any]) -> Part:
+    is_pp = kind == "pp"
+    base, samples = measured(
+        number,
+        [tps * (1 + step / 1000) for step in (-2, -1, 0, 1, 2)],
+        engine="llama-server",
+        test_kind=kind,
+        test_label="pp512" if is_pp else "tg64",
+        n_prompt=512 if is_pp else 0,
+        n_gen=0 if is_pp else 64,
+        requested=requested,
+    )
+    if requested["concurrency"] > 1 or "prompt_cache" in requested:
+        base = replace(
+            base, ceiling_tps=None, ceiling_fraction=None, pencil_ceiling_tps=None,
+            pencil_fraction=None, ceiling_bound=None, bytes_per_token=None,
+        )  # fmt: skip
+    n, ttft_s = requested["concurrency"], 512 / tps if is_pp else 0.05
+    return streamed(
+        (base, samples), n_requests=5 * n, ttft_median_s=ttft_s * n, ttft_p95_s=ttft_s * n * 1.1
+    )
+
+
 def streams_parts(first: int = 600) -> list[Part]:
     """A streaming engine at 1 to 8 streams: latency grows with them."""
     parts = []

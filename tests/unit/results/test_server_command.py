@@ -8,13 +8,8 @@ import pytest
 from tests.unit.results.made import attempt, run_of
 
 from llamasweep.results.contenders import Contender, contenders
-from llamasweep.results.server_command import (
-    SPELLED,
-    ServerCommand,
-    context_for,
-    server_beside,
-    server_command,
-)
+from llamasweep.results.server_command import ServerCommand, server_beside, server_command
+from llamasweep.results.server_flags import SPELLED, context_for
 from llamasweep.sweep.parameters import PARAMETERS, Scalar
 
 HELP = Path(__file__).parents[2] / "golden" / "server_help"
@@ -28,7 +23,8 @@ VALUES: dict[str, tuple[Scalar, ...]] = {
     "tensor_buft_overrides": ("exps=CPU;attn=CPU",), "no_host": (True, False), "repack": (False, True),
     "embeddings": (True, False), "no_op_offload": (True, False), "n_batch": (512,), "n_ubatch": (256,),
     "type_k": ("q8_0",), "type_v": ("f16",), "no_kv_offload": (True, False), "flash_attn": ("on", "off", "auto"),
-    "n_threads": (2,), "concurrency": (4,), "prompt_cache": ("warm",), "cpu_mask": ("0x3",), "cpu_strict": (True, False), "poll": (0,),
+    "n_threads": (2,), "concurrency": (4,), "prompt_cache": ("warm",), "cpu_mask": ("0x3",),
+    "cpu_strict": (True, False), "poll": (0,),
 }  # fmt: skip
 
 
@@ -65,7 +61,7 @@ def test_the_help_is_read_as_it_stands() -> None:
 
 
 def test_every_setting_of_a_cell_is_spelled() -> None:
-    assert set(SPELLED) == {p.name for p in PARAMETERS} - {"n_depth"} == set(VALUES)
+    assert set(SPELLED) == {p.name for p in PARAMETERS} - {"n_depth", "num_ctx"} == set(VALUES)
 
 
 @pytest.mark.parametrize("number", BUILDS)
@@ -122,6 +118,10 @@ def test_the_context_holds_what_was_measured_and_no_less_than_a_talk_needs() -> 
     [
         ("/opt/a b/llama-bench", "/opt/a b/llama-server"),
         ("~/b/llama-bench.exe", "~/b/llama-server.exe"),
+        ("/opt/a b/llama-server", "/opt/a b/llama-server"),
+        (r"C:\Program Files\llama\llama-bench.exe", r"C:\Program Files\llama\llama-server.exe"),
+        (r"C:\b\llama-server.exe", r"C:\b\llama-server.exe"),
+        (r"\\box\b\llama-bench.exe", r"\\box\b\llama-server.exe"),
         ("/opt/llama", "llama-server"),
         (None, "llama-server"),
     ],
