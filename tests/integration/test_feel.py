@@ -13,6 +13,7 @@ from tests.integration.plain_timer import median_and_p95, time_answers
 
 from llamasweep.cli import app
 from llamasweep.errors import UsageError
+from llamasweep.results.flag_words import FLAGS
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_the_words_say_what_is_missing(server: TimedServer) -> None:
     assert done.exit_code == 0, done.output
     assert "prompts of ?" in done.stdout
     assert "ceiling: none; the model's file is not known" in done.stdout
-    assert "note: the server does not count tokens; events were counted instead" in done.stdout
+    assert f"note: {FLAGS['tokens_counted'].meaning}" in done.stdout
 
 
 def test_a_server_that_breaks_is_told_in_a_sentence(server: TimedServer) -> None:
@@ -95,6 +96,10 @@ def test_a_server_that_breaks_is_told_in_a_sentence(server: TimedServer) -> None
         ((), "no model was named"),
         (("--base-url", "http://u:p@127.0.0.1:1", "m"), "holds a sign-in"),
         (("--base-url", "http://127.0.0.1:1", "--key-from", "NO_SUCH_VARIABLE"), "holds no key"),
+        (("m", "--key-from", "SOME_KEY"), "--key-from is for the server of --base-url"),
+        (("m", "--model-file", __file__), "--model-file is for the server of --base-url"),
+        (("m", "--build", "b1"), "--build serves a .gguf file"),
+        (("--base-url", "http://127.0.0.1:1", "m", "--build", "b1"), "--build serves a .gguf file"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: tuple[str, ...], told: str) -> None:

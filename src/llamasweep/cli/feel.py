@@ -81,6 +81,7 @@ def _target(model: str | None, options: dict[str, Any], wish: Wish) -> Iterator[
     from llamasweep.errors import UsageError
     from llamasweep.run.feel import find_ollama, served_file, target_at
 
+    refuse_unused(model, options)
     if options["base_url"] is not None:
         key = key_from_environment(options["key_from"])
         address = parse_base_url(options["base_url"], key=key)
@@ -94,10 +95,27 @@ def _target(model: str | None, options: dict[str, Any], wish: Wish) -> Iterator[
         yield find_ollama(model)
 
 
+def refuse_unused(model: str | None, options: dict[str, Any]) -> None:
+    """Options that this kind of target has no use for. Raises UsageError: what was asked for must not be dropped in silence."""
+    from llamasweep.errors import UsageError
+
+    has_address = options["base_url"] is not None
+    if options["key_from"] is not None and not has_address:
+        raise UsageError("--key-from is for the server of --base-url")
+    if options["model_file"] is not None and not has_address:
+        raise UsageError(
+            "--model-file is for the server of --base-url", hint="Give the file as MODEL."
+        )
+    serves_file = not has_address and model is not None and Path(model).is_file()
+    if options["build"] is not None and not serves_file:
+        raise UsageError("--build serves a .gguf file, and none is served here")
+
+
 def feel_lines(found: Feeling) -> Iterator[str]:
     """The figures as a table, the ceiling, and the verdict."""
     from llamasweep.cli.terminal import printable, table_lines
     from llamasweep.results.feeling import verdict
+    from llamasweep.results.flag_words import FLAGS
     from llamasweep.units import format_tps
 
     yield printable(f"{found.model} on {found.server} ({found.kind})")
@@ -119,18 +137,9 @@ def feel_lines(found: Feeling) -> Iterator[str]:
         yield f"ceiling: {format_tps(found.ceiling.decode_tps)} (`llamasweep ceiling` shows how)"
     yield from verdict(found)
     for flag in found.flags:
-        yield f"note: {_NOTES.get(flag, flag)}"
+        yield printable(f"note: {FLAGS[flag].meaning if flag in FLAGS else flag}")
     for note in found.notes:
         yield printable(f"note: {note}")
-
-
-_NOTES = {
-    "tokens_counted": "the server does not count tokens; events were counted instead",
-    "several_tokens_per_event": "several tokens came in one event; gaps are between events",
-    "clocks_differ": "the server's own clock of generation differs by more than a quarter from ours",
-    "short_answer": "the model ended answers before the asked length",
-    "prompt_cached": "the server had part of the prompts cached; the first token came too soon",
-}
 
 
 def _cells(value: Spread, unit: str) -> tuple[str, str]:
