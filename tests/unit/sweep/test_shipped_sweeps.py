@@ -61,3 +61,18 @@ def test_builds_takes_turns() -> None:
 
     assert spec.order == "interleaved"
     assert len(spec.builds) == 2
+
+
+def test_the_warm_prompt_of_the_server_sweep_stands_beside_a_new_one() -> None:
+    spec = load(next(path for path in SWEEPS if path.stem == "server-concurrency"))
+    one = model()
+
+    blocks = expand(spec, [one.source], WORDS)
+
+    asked = {
+        (cell.get("concurrency"), cell.get("prompt_cache"))
+        for block in blocks
+        for cell in block.cells()
+        if cell.test.label == "pp512"
+    }
+    assert asked == {(1, "cold"), (1, "warm"), (2, None), (4, None), (8, None)}
