@@ -34,6 +34,7 @@ def command(is_json: bool, has_bandwidth: bool) -> None:
 
 def examine(*, has_bandwidth: bool = False) -> dict[str, Any]:
     """Everything that doctor tells, as plain JSON values. Takes about a second."""
+    from llamasweep.cli.doctor_servers import find_servers
     from llamasweep.machine import quiet
     from llamasweep.machine.awake import keep_awake
     from llamasweep.machine.facts import read_facts
@@ -51,14 +52,15 @@ def examine(*, has_bandwidth: bool = False) -> dict[str, Any]:
         "thread_words": thread_words(facts),
         "engines": engines,
         "engine_problem": engine_problem,
+        "servers": find_servers(engines),
         "nvml": {"answers": nvml.module is not None, "reason": nvml.reason},
         "gpu_backend": _gpu_backend(),
         "build_tools": _build_tools(),
         "sensors_absent": _sensors_absent(),
         "load_average": _load_average(),
+        "noise": _noise(facts.fingerprint),
         "quiet": {
             "is_quiet": report.is_quiet,
-        "noise": _noise(facts.fingerprint),
             "findings": list(report.findings),
             "flags": list(report.flags),
             "cpu_use_other_cores": report.cpu_use_other_cores,
@@ -136,8 +138,6 @@ def _sensors_absent() -> dict[str, str]:
         opened.close()
 
 
-def _load_average() -> list[float] | None:
-    import os
 def _noise(fingerprint: str) -> dict[str, Any]:
     """Whether this machine's own scatter is known, how old that is, and what is wrong with it."""
     from llamasweep.machine.noise_record import OLD_AFTER_S, load_noise
@@ -158,6 +158,8 @@ def _noise(fingerprint: str) -> dict[str, Any]:
     return {"measured_at": record.measured_at, "n_cells": len(record.cells), "problem": problem}
 
 
+def _load_average() -> list[float] | None:
+    import os
 
     try:
         return list(os.getloadavg())
@@ -214,12 +216,12 @@ def _needs(
     reasons = dict(facts.reasons)
     if "on the PCI bus" in reasons.get("gpu_nvidia", ""):
         needs.append((reasons["gpu_nvidia"], "install NVIDIA's driver; NVML comes with it"))
-    needs += [
-        (finding, _QUIET_ADVICE.get(flag, "repeat when it is over"))
     if found["noise"]["problem"] is not None:
         needs.append(
             (found["noise"]["problem"], "`llamasweep noise SWEEP` measures a build against itself")
         )
+    needs += [
+        (finding, _QUIET_ADVICE.get(flag, "repeat when it is over"))
         for flag, finding in zip(report.flags, report.findings, strict=True)
     ]
     if facts.spec_ram_bandwidth_bytes_per_s is None:
@@ -253,8 +255,11 @@ def _print(found: dict[str, Any]) -> None:
 
 def _sections(found: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     """(title, [(mark, line)]): "+" is there, "-" is absent, "!" would spoil a measurement."""
+    from llamasweep.cli.doctor_servers import server_lines
+
     sections = [
         ("Engines", _engine_lines(found)),
+        ("Servers", server_lines(found["servers"])),
         ("Machine", _machine_lines(found)),
         ("GPUs", _gpu_lines(found)),
         ("Sensors", [("-", f"{k}: {v}") for k, v in found["sensors_absent"].items()]),

@@ -6,6 +6,8 @@ import sys
 from contextlib import ExitStack
 
 from llamasweep.drivers.failing import as_failure
+from llamasweep.drivers.ollama import measure_ollama
+from llamasweep.drivers.ollama_server import serving
 from llamasweep.drivers.own_server import OwnServer
 from llamasweep.drivers.requests import Asking, measure_cells
 from llamasweep.engines.base import Failure
@@ -26,6 +28,10 @@ def main(argv: list[str]) -> int:
 
 
 def _do(job: Job) -> None:
+    if job.engine == "ollama":
+        with serving(job, _print_line) as found:
+            measure_ollama(found, job, print_row=_print_row, print_line=_print_line)
+        return
     with ExitStack() as stack:
         key = key_from_environment(job.key_variable)
         if job.server_argv:

@@ -59,6 +59,11 @@ class Asking:
     shapes: dict[int, PromptShape] = field(default_factory=dict)
     _n_prompts: int = 0
 
+    @property
+    def is_chat(self) -> bool:
+        """Whether prompts go through the model's template."""
+        return bool(self.job.options.get("is_chat"))
+
     def shape(self, n_tokens: int) -> PromptShape:
         """A prompt of that many tokens by the server's own count. Raises RequestError."""
         if n_tokens not in self.shapes:
@@ -66,7 +71,7 @@ class Asking:
         return self.shapes[n_tokens]
 
     def _count(self) -> Count:
-        if self.dialect == "llama-server":
+        if self.dialect == "llama-server" and not self.is_chat:
             return llama_server_count(self.address)
         return answered_count(
             lambda text: complete(self.address, self.request(text, 1)).timing.n_prompt
@@ -84,7 +89,7 @@ class Asking:
             model=self.model,
             prompt=text,
             n_gen=n_gen,
-            is_chat=False,
+            is_chat=self.is_chat,
             seed=1,
             dialect=self.dialect,
             has_prompt_cache=is_warm,
@@ -151,7 +156,7 @@ def _measured(
         samples_ns=tuple(span.end_ns - span.start_ns for span in spans),
         started_ns=tuple(span.start_ns + offset_ns for span in spans),
         n_tokens=tuple(span.n_tokens for span in spans),
-        columns=_columns([a.timing for a in answers], plan.n_streams),
+        columns=latency_columns([a.timing for a in answers], plan.n_streams),
         applied=applied,
         flags=_flags(answers, plan),
     )
@@ -169,7 +174,9 @@ def _ask(asking: Asking, plan: _Plan) -> list[Answer]:
     else:
         outcomes = complete_at_once(asking.address, requests)
     problems = [outcome for outcome in outcomes if isinstance(outcome, RequestError)]
-    if problems:  # one stream that fails keeps the others from starting: its own words are the reason
+    if (
+        problems
+    ):  # one stream that fails keeps the others from starting: its own words are the reason
         raise next((p for p in problems if p.kind != "not_reachable"), problems[0])
     return [_whole(outcome, plan) for outcome in outcomes]
 
@@ -242,7 +249,7 @@ def _prompt_tokens(timing: RequestTiming) -> int:
     return timing.n_prompt
 
 
-def _columns(timings: Sequence[RequestTiming], n_streams: int) -> dict[str, float | int]:
+def latency_columns(timings: Sequence[RequestTiming], n_streams: int) -> dict[str, float | int]:
     """Latency columns, without those that nothing is known of."""
     figures = latency_figures(timings, n_streams=n_streams)
     found: dict[str, float | int | None] = {
@@ -250,9 +257,9 @@ def _columns(timings: Sequence[RequestTiming], n_streams: int) -> dict[str, floa
         "user_median_tps": figures.user_tps.median,
         "n_cached_tokens": figures.n_cached,
         "n_requests_counted_here": figures.n_counted,
-        "n_prompt_counted": _middle([t.n_prompt for t in timings]),
-        "server_pp_tps": _middle([t.server.prompt_tps if t.server else None for t in timings]),
-        "server_tg_tps": _middle([t.server.decode_tps if t.server else None for t in timings]),
+        "n_prompt_counted": middle([t.n_prompt for t in timings]),
+        "server_pp_tps": middle([t.server.prompt_tps if t.server else None for t in timings]),
+        "server_tg_tps": middle([t.server.decode_tps if t.server else None for t in timings]),
     }
     for name, spread in _spreads(figures):
         for which in ("median", "p95", "p99"):
@@ -271,7 +278,8 @@ def _spreads(figures: Any) -> list[tuple[str, Spread]]:
     ]
 
 
-def _middle(values: Sequence[float | int | None]) -> float | int | None:
+def middle(values: Sequence[float | int | None]) -> float | int | None:
+    """The median of what is known, a whole number of whole numbers; None of nothing."""
     known = [value for value in values if value is not None]
     if not known:
         return None

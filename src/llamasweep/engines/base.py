@@ -13,6 +13,7 @@ from llamasweep.results.records import Status
 from llamasweep.sweep.cell import Block, Cell, Group
 from llamasweep.sweep.matrix import Restriction
 from llamasweep.sweep.parameters import Scalar
+from llamasweep.sweep.spec import ServerWish
 from llamasweep.sweep.subjects import Build, Model
 
 Reach = Literal["cell", "load", "call"]
@@ -37,7 +38,8 @@ class CallOptions:
     """What a call needs beyond the group.
 
     model_path: as it stands on the command line (an alias where the true name would break it). n_reps: timed
-    repetitions. warmup: False asks for none. extra_args: appended as they are. env: from the sweep, on top of ours.
+    repetitions. warmup: False asks for none. extra_args: appended as they are. env: from the sweep, on top of ours. server: how
+    one is to be asked. import_folder: where a server that we start keeps models that were made for it.
     """
 
     model_path: str
@@ -45,6 +47,8 @@ class CallOptions:
     warmup: bool = True
     extra_args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
+    server: ServerWish = field(default_factory=ServerWish)
+    import_folder: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

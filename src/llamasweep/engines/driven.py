@@ -41,7 +41,7 @@ class Job:
     engine: its name. server_argv: what to start, empty where a server is there already; it follows the job on the command line
     word by word, so that secrets in it are hidden and paths are shown like those of any call. base_url: of that one. model: as
     requests name it. key_variable: of the environment, that holds the key. axes, tests: as in a Block. n_reps: timed
-    repetitions. warmup: ask once untimed.
+    repetitions. warmup: ask once untimed. options: what one engine alone needs, plain JSON values.
     """
 
     engine: str
@@ -53,6 +53,7 @@ class Job:
     tests: tuple[tuple[int, int], ...]
     n_reps: int
     warmup: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def words(self) -> tuple[str, ...]:
         """As a command line carries it."""
@@ -243,12 +244,20 @@ def _texts(found: object) -> tuple[str, ...]:
 
 
 def _request_times(found: object) -> RequestTimes:
-    """Only what is a column of it, and a number."""
+    """Only what is a column of it: numbers, and short texts where the column is text."""
     items = found.items() if isinstance(found, dict) else ()
-    known = {field.name for field in fields(RequestTimes)}
     told: dict[str, Any] = {
-        name: value
-        for name, value in items
-        if name in known and isinstance(value, int | float) and not isinstance(value, bool)
+        name: value for name, value in items if _fits(_COLUMN_TYPES.get(name, ""), value)
     }
     return RequestTimes(**told)
+
+
+_COLUMN_TYPES = {field.name: str(field.type) for field in fields(RequestTimes)}
+_LONGEST_TEXT = 200
+
+
+def _fits(kind: str, value: object) -> bool:
+    if isinstance(value, str):
+        return kind.startswith("str") and len(value) <= _LONGEST_TEXT
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and kind.startswith(("int", "float"))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from llamasweep.engines.base import Engine
 from llamasweep.engines.llama_bench import LlamaBench
 from llamasweep.engines.llama_server import LlamaServer
+from llamasweep.engines.ollama import Ollama
+from llamasweep.engines.openai import OpenAi
 from llamasweep.errors import UsageError
 
-_ENGINES: dict[str, Engine] = {engine.name: engine for engine in (LlamaBench(), LlamaServer())}
+_ALL: tuple[Engine, ...] = (LlamaBench(), LlamaServer(), Ollama(), OpenAi())
+_ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
 
 
 def engine_named(name: str) -> Engine:

@@ -162,7 +162,8 @@ def _unknown_flags(axes: Axes, _model: Model, build: Build) -> list[Restriction]
     for name, values in axes.items():
         flag = FLAGS.get(name)
         if flag is None:
-            reason = f"llama-bench has no {name}; `engine: llama-server` measures it"
+            other = "ollama" if name == "num_ctx" else "llama-server"
+            reason = f"llama-bench has no {name}; `engine: {other}` measures it"
             found += _refuse(name, values, reason)
         elif build.knows(flag):
             found += _unlisted_words(name, values, build)

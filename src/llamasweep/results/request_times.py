@@ -69,3 +69,24 @@ class RequestTimes:
     n_requests_counted_here: int | None = column(
         "requests whose tokens were counted by us because the server did not tell", unit="count"
     )
+    load_cold_s: float | None = column(
+        "a load into a new runner of Ollama, wall time of the request", unit="s"
+    )
+    load_warm_s: float | None = column(
+        "the same request to the loaded model, wall time of the request", unit="s"
+    )
+    same_weights_tps: float | None = column(
+        "llama-bench on the server's own file with the same settings, median", unit="tps"
+    )
+    same_weights_build: str | None = column("build of that llama-bench")
+    same_weights_settings: str | None = column("flags of that llama-bench")
+    request_mode: str | None = column("how Ollama was asked: verbose or api; raw or own template")
+    server_version: str | None = column("as the server calls itself")
+    server_model_digest: str | None = column("digest of the model's manifest, as Ollama tells")
+    server_context_tokens: int | None = column(
+        "window of one slot that the server says it allocated", unit="count"
+    )
+    server_size_bytes: int | None = column(
+        "memory of the loaded model, as the server tells", unit="bytes"
+    )
+    server_vram_bytes: int | None = column("its share on GPUs, as the server tells", unit="bytes")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from llamasweep.cache import cache_root
 from llamasweep.engines.base import Call, CallOptions, Engine
 from llamasweep.run.alias import plain_path, scratch_parent
 from llamasweep.run.assemble import Assembled, assemble
@@ -25,6 +26,8 @@ from llamasweep.run.timeouts import Expected
 from llamasweep.sweep.cell import Cell, Group, cell_id
 from llamasweep.sweep.spec import SweepSpec
 from llamasweep.telemetry.sampler import Sampler, SamplerCost
+
+UNKNOWN_FILE = "the file of the model that the server has is not known"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,13 +74,14 @@ def measure(
         call = bench.engine.describe(group, call_options(group, bench.spec, folder / "models"))
         work = folder / "empty"  # old builds scan their working folder for plug-ins
         work.mkdir()
+        key = server_key(bench.spec)
         command = Command(
             engine=bench.engine,
             argv=call.argv,
-            env=clean_environment(call.env),
+            env=clean_environment((*call.env, *key)),
             cwd=work,
             address_space_bytes=bench.spec.address_space_limit_bytes,
-            secrets=secrets_in(call.argv, call.env),
+            secrets=(*(value.encode() for _, value in key), *secrets_in(call.argv, call.env)),
         )
         description = group_description(group, call, session, bench, flags)
         with GroupLog(session.store.logs_dir, log_id, description) as log:
@@ -106,15 +110,24 @@ def measure(
     return Measured(outcome=outcome, found=found, record=record)
 
 
+def server_key(spec: SweepSpec) -> list[tuple[str, str]]:
+    """The variable that holds the server's key, for the driver alone: it is in no description, log or row."""
+    value = os.environ.get(spec.key_variable or "", "")
+    return [(spec.key_variable, value)] if spec.key_variable is not None and value else []
+
+
 def call_options(group: Group, spec: SweepSpec, links: Path | None) -> CallOptions:
     """links: folder for plain names of models whose own would break the command line, None to show the own name."""
     path = Path(group.model.source.path or "")
+    links = links if group.model.source.path is not None else None
     return CallOptions(
         model_path=plain_path(path, links, "model") if links is not None else str(path),
         n_reps=spec.repetitions,
         warmup=spec.warmup,
         extra_args=spec.extra_args,
         env=spec.env,
+        server=spec.server,
+        import_folder=str(cache_root() / "ollama-models"),
     )
 
 
@@ -144,7 +157,8 @@ def group_description(
 
 
 def _ceiling(cell: Cell, group: Group, bench: Bench) -> dict[str, Any]:
-    assert group.model.facts is not None  # noqa: S101  (a model without facts is never measured)
+    if group.model.facts is None:
+        return {"reason": UNKNOWN_FILE}
     bytes_per_s, source = bench.bandwidths.of(group)
     peak, peak_source = bench.bandwidths.peak_of(group)
     ceiling = describe_ceiling(

@@ -77,9 +77,10 @@ def prepare(
         build_names=wishes.build_names,
         generate=generate,
         on_synth=on_synth,
+        has_gpu=bool(facts.gpus),
     )
-    quant_of = {s: m.facts.quant_short for s, m in subjects.models.items() if m.facts is not None}
     subjects = _checked_builds(spec, subjects, wishes)
+    quant_of = {s: m.facts.quant_short for s, m in subjects.models.items() if m.facts is not None}
     rates = Rates(bandwidth_bytes_per_s=bandwidth_bytes_per_s or spec.bandwidth_bytes_per_s)
     alike = (attempt for attempt in history if attempt.engine == spec.engine)
     rates = rates.updated(as_measured(alike, subjects.models.values()))
@@ -97,7 +98,6 @@ def prepare(
     return Prepared(spec=spec, whole=whole, subjects=subjects, plan=plan, rates=rates)
 
 
-def as_measured(attempts: Iterable[Attempt], models: Iterable[Model]) -> list[Measured]:
 def _checked_builds(spec: SweepSpec, subjects: Subjects, wishes: Wishes) -> Subjects:
     """The builds of the sweep, or one twice. Raises UsageError where `rounds: auto` has not two to tell apart."""
     if wishes.is_against_itself:
@@ -112,6 +112,7 @@ def _checked_builds(spec: SweepSpec, subjects: Subjects, wishes: Wishes) -> Subj
     return subjects
 
 
+def as_measured(attempts: Iterable[Attempt], models: Iterable[Model]) -> list[Measured]:
     """Rows of models that are here, as predictions want them: of one stream, whose prompt was read."""
     by_hash = {m.content_hash: m for m in models if m.content_hash is not None}
     found = []

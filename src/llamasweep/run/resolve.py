@@ -19,6 +19,7 @@ from llamasweep.errors import LlamasweepError, ModelFileError
 from llamasweep.gguf import header, shapes, synth
 from llamasweep.gguf.named import DEFAULT_QUANT
 from llamasweep.gguf.shards import shard_number
+from llamasweep.run.servers import OLLAMA, OPENAI, served_model, server_builds
 from llamasweep.sweep.sources import labelled, source_templates
 from llamasweep.sweep.spec import SweepSpec
 from llamasweep.sweep.subjects import Build, Model, ModelSource
@@ -46,26 +47,39 @@ def resolve(
     build_names: Sequence[str] = (),
     generate: bool,
     on_synth: OnSynth | None = None,
+    has_gpu: bool = True,
 ) -> Subjects:
     """Look at every model and build that the sweep names.
 
     build_names: instead of the sweep's own. generate: write synthetic models that are missing (a plan only counts
-    them). One binary under two names is one build, under the first, unless builds take turns. Raises
-    EngineNotFoundError or BuildError where a build is missing.
+    them). One binary under two names is one build, under the first, unless builds take turns. has_gpu: of this machine.
+    Raises EngineNotFoundError or BuildError where a build is missing.
     """
     names = tuple(build_names) or spec.builds
-    builds = tuple(registry.get(name) for name in names) if names else (registry.default(),)
-    if spec.engine == SERVER:
-        builds = tuple(server_of(build) for build in builds)
+    builds = _builds(spec, names, registry, has_gpu=has_gpu)
     distinct: dict[tuple[str, str], Build] = {}
     for build in builds:
         name = build.label if spec.order == "interleaved" else ""
         distinct.setdefault((build.content_hash, name), build)
     models = {
-        source: _model(source, generate=generate, on_synth=on_synth)
+        source: _model(source, spec, builds[0], generate=generate, on_synth=on_synth)
         for source in model_sources(spec)
     }
     return Subjects(models=models, builds=tuple(distinct.values()))
+
+
+def _builds(
+    spec: SweepSpec, names: Sequence[str], registry: Registry, *, has_gpu: bool
+) -> tuple[Build, ...]:
+    if spec.engine in (OLLAMA, OPENAI):
+        found = server_builds(spec, names, has_gpu=has_gpu)
+        if not spec.same_weights:
+            return found
+        wanted = spec.same_weights
+        companion = registry.get(wanted) if isinstance(wanted, str) else registry.default()
+        return tuple(replace(build, companion=companion) for build in found)
+    builds = tuple(registry.get(name) for name in names) if names else (registry.default(),)
+    return tuple(map(server_of, builds)) if spec.engine == SERVER else builds
 
 
 def model_sources(spec: SweepSpec) -> list[ModelSource]:
@@ -73,7 +87,10 @@ def model_sources(spec: SweepSpec) -> list[ModelSource]:
     found: list[ModelSource] = []
     for entry in spec.models:
         for source in source_templates(entry):
-            if source.synth is not None:
+            if source.served is not None:
+                path = _expand(source.path) if source.path else None
+                found.append(replace(source, path=path))
+            elif source.synth is not None:
                 quant = source.quant_asked or DEFAULT_QUANT
                 label = source.label if source.quant_asked else f"{source.label} {quant}"
                 found.append(replace(source, quant_asked=quant, label=label))
@@ -107,8 +124,17 @@ def _expand(text: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100  (resolve() would follow links and lose the shards' names)
 
 
-def _model(source: ModelSource, *, generate: bool, on_synth: OnSynth | None) -> Model:
+def _model(
+    source: ModelSource,
+    spec: SweepSpec,
+    build: Build,
+    *,
+    generate: bool,
+    on_synth: OnSynth | None,
+) -> Model:
     try:
+        if source.served is not None:
+            return served_model(source, spec, build, read_file=_from_file)
         if source.synth is not None:
             return _synthetic(source, generate=generate, on_synth=on_synth)
         return _from_file(source, Path(source.path or ""))

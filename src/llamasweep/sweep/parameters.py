@@ -152,6 +152,14 @@ PARAMETERS: tuple[Parameter, ...] = (
         minimum=1,
         doc="requests that a server answers at once",
     ),
+    Parameter(
+        name="num_ctx",
+        words=("ctx_size",),
+        kind="int",
+        scope="model",
+        minimum=1,
+        doc="context window that Ollama allocates, tokens",
+    ),
     # -- context: a change makes only a new context
     Parameter(
         name="embeddings", words=("embd",), kind="bool", scope="context", doc="embedding mode"
@@ -252,7 +260,7 @@ PARAMETERS: tuple[Parameter, ...] = (
 )
 """In llama-bench's own loop order from the outermost inwards; those that only servers have stand where they cost as much."""
 
-SERVER_ONLY = frozenset({"concurrency", "prompt_cache"})
+SERVER_ONLY = frozenset({"concurrency", "prompt_cache", "num_ctx"})
 """Parameters of servers, which llama-bench does not know."""
 
 BY_NAME: dict[str, Parameter] = {p.name: p for p in PARAMETERS}

@@ -159,8 +159,8 @@ class _Draft:
         )
         order = ranks([as_written, *blocks])
         allowed = [(build, self._allowed(model, build, blocks)) for build in self.builds]
-        if model.problem is not None or model.facts is None:
-            reason = model.problem or "its header could not be read"
+        reason = model.reason_against
+        if reason is not None:
             self.unreadable += [(b, model, block, reason) for b, of_b in allowed for block in of_b]
             return
         for builds, shared in self._by_builds(allowed):
@@ -188,7 +188,7 @@ class _Draft:
             ):
                 pieces = [left for piece in pieces for left in cut(piece, where)[1]]
             for piece in pieces:
-                if model.problem is not None or model.facts is None:
+                if model.reason_against is not None:
                     allowed.append(piece)
                     continue
                 good, refused = split(piece, self.restrictions(piece, model, build))

@@ -23,6 +23,7 @@ GUESSED_BANDWIDTH_BYTES_PER_S = 20e9
 GUESSED_FLOP_PER_S = 60e9
 GUESSED_READ_BYTES_PER_S = 1e9
 RESTORE_BYTES_PER_S = 3e9
+UNKNOWN_MODEL = "nothing: the files of some models are not known"
 START_S = 0.05
 """Start of a process with a model of no size: 0.01 to 0.05 s were measured."""
 
@@ -190,10 +191,11 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
 
     Per cell: warm-up (the whole prompt, one token) + repetitions x (tokens / rate + restoring the
     saved depth state); once: start + size / read rate + prefill of the depth (at the rate of half
-    the depth).
+    the depth). A model without facts costs nothing here, and the basis says so.
     """
     facts = model.facts
-    assert facts is not None  # noqa: S101
+    if facts is None:
+        return Cost(once_s=START_S, cells_s=0.0, basis=(UNKNOWN_MODEL,))
     (n_depth,) = values_of(block, "n_depth") or (0,)
     threads = (rates.knows(model) and values_of(block, "n_threads")) or (None,)
     n_same = block.n_cells / (len(threads) * len(block.tests))

@@ -6,7 +6,6 @@ excludes are understood by `sweep.axes`, YAML by `sweep.document`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
@@ -28,6 +27,7 @@ from llamasweep.sweep.cell import Test
 from llamasweep.sweep.document import Document, merged, read_document
 from llamasweep.sweep.editor_schema import DURATION, with_axes
 from llamasweep.sweep.parameters import CANONICAL
+from llamasweep.sweep.rules import check_env, check_models, check_server, dicts
 from llamasweep.sweep.subjects import Quality
 from llamasweep.units import parse_bytes, parse_bytes_per_s, parse_flop_per_s, parse_seconds
 
@@ -77,6 +77,10 @@ class ModelKeys(_Strict):
     )
     glob: Text | None = Field(None, description="pattern of GGUF files; ** goes into folders")
     synth: Text | None = Field(None, description="shape to generate with random weights")
+    ollama: Text | None = Field(None, description="name of a model that Ollama has")
+    served: Text | None = Field(
+        None, description="name under which an OpenAI-compatible server has it"
+    )
     quants: Words = Field(
         [], description="fill {quant}, or say what to generate (Q4_K_M if left out)"
     )
@@ -104,8 +108,26 @@ class SweepKeys(_Strict):
     name: Annotated[str, BeforeValidator(spell.word), Field(max_length=200)] | None = Field(
         None, description="name of the sweep; the file's name if left out"
     )
-    engine: Annotated[Literal["llama-bench", "llama-server"], BeforeValidator(spell.engine)] = (
-        Field("llama-bench", description="program that measures")
+    engine: Annotated[
+        Literal["llama-bench", "llama-server", "ollama", "openai"], BeforeValidator(spell.engine)
+    ] = Field("llama-bench", description="program that measures, or server that is asked")
+    mode: Literal["verbose", "api"] | None = Field(
+        None, description="how Ollama is asked: by `ollama run --verbose` (default) or its API"
+    )
+    base_url: Text | None = Field(None, description="address of a server that is there")
+    key_variable: Text | None = Field(
+        None, description="variable of the environment that holds the server's key"
+    )
+    template: Literal["raw", "own"] | None = Field(
+        None, description="prompts as they are (default), or in the model's own template"
+    )
+    pull: Switch = Field(False, description="let Ollama fetch models from the network")
+    same_weights: Annotated[
+        bool | str,
+        BeforeValidator(spell.switch_or_name),
+        WithJsonSchema({"type": ["boolean", "string", "integer"]}),
+    ] = Field(
+        False, description="llama-bench on Ollama's own file beside it: on, or the name of a build"
     )
     models: Annotated[list[ModelKeys], Field(min_length=1)] = Field(description="what is measured")
     builds: Words = Field(
@@ -201,8 +223,9 @@ def parse(text: str, file_name: str, base_loader: BaseLoader) -> sp.SweepSpec:
         problems += [_problem(document, dict(fault)) for fault in error.errors()]
     faults = ax.Faults()
     parts = _parts(document, faults)
-    _check_models(document.data.get("models"), faults)
-    _check_env(document.data.get("env"), faults)
+    check_models(document.data.get("models"), document.data.get("engine"), faults)
+    check_server(document.data, faults)
+    check_env(document.data.get("env"), faults)
     _check_rounds(document.data, faults)
     problems += [document.problem(f.place, f.message, f.suggestion) for f in faults.found]
     if problems or keys is None:
@@ -252,10 +275,10 @@ def _parts(document: Document, faults: ax.Faults) -> _Parts:
         "matrix": ax.parse_matrix(matrix, ("matrix",), faults) if isinstance(matrix, dict) else {},
         "tests": DEFAULT_TESTS if tests is None else ax.parse_tests(tests, ("tests",), faults),
         "include": tuple(
-            ax.parse_include(item, ("include", i), faults) for i, item in _dicts(include)
+            ax.parse_include(item, ("include", i), faults) for i, item in dicts(include)
         ),
         "exclude": tuple(
-            ax.parse_exclude(item, ("exclude", i), faults) for i, item in _dicts(exclude)
+            ax.parse_exclude(item, ("exclude", i), faults) for i, item in dicts(exclude)
         ),
     }
 
@@ -263,36 +286,6 @@ def _parts(document: Document, faults: ax.Faults) -> _Parts:
 def _check_rounds(data: dict[str, Any], faults: ax.Faults) -> None:
     if data.get("rounds") == "auto" and data.get("order") != "interleaved":
         faults.add(("rounds",), "`auto` compares two builds by turns; add `order: interleaved`")
-
-
-def _check_models(raw: object, faults: ax.Faults) -> None:
-    """Rules between the keys of one model."""
-    for index, entry in _dicts(raw):
-        place = ("models", index)
-        given = [k for k in ("path", "glob", "synth") if entry.get(k) is not None]
-        if len(given) != 1:
-            faults.add(place, "needs exactly one of path, glob and synth")
-            continue
-        has_quants = bool(entry.get("quants"))
-        has_gap = "{quant}" in str(entry[given[0]])
-        if given == ["path"] and has_gap and not has_quants:
-            faults.add(place, "the path holds {quant}, but there are no quants to fill it with")
-        elif given == ["path"] and has_quants and not has_gap:
-            faults.add(place, "has quants, but its path does not hold {quant}")
-        elif given == ["glob"] and has_quants:
-            faults.add(place, "quants go with path or synth, not with glob")
-
-
-def _check_env(raw: object, faults: ax.Faults) -> None:
-    for name in raw if isinstance(raw, dict) else ():
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,254}", name):
-            faults.add(("env", name), "is not a name of a variable")
-
-
-def _dicts(items: object) -> list[tuple[int, dict[str, Any]]]:
-    if not isinstance(items, list):
-        return []
-    return [(i, item) for i, item in enumerate(items) if isinstance(item, dict)]
 
 
 _KEYS_OF: dict[str, type[BaseModel]] = {
@@ -361,6 +354,12 @@ def _spec(keys: SweepKeys, parts: _Parts, file_name: str) -> sp.SweepSpec:
         on_finish=tuple(keys.on_finish),
         bandwidth_bytes_per_s=keys.bandwidth,
         peak_flop_per_s=keys.compute,
+        mode=keys.mode,
+        template=keys.template,
+        base_url=keys.base_url,
+        key_variable=keys.key_variable,
+        pull=keys.pull,
+        same_weights=keys.same_weights,
     )
 
 
@@ -370,6 +369,8 @@ def _entry(keys: ModelKeys) -> sp.ModelEntry:
         path=keys.path,
         glob=keys.glob,
         synth=keys.synth,
+        ollama=keys.ollama,
+        served=keys.served,
         quants=tuple(dict.fromkeys(keys.quants)),
         label=keys.label,
         quality=Quality(metric=quality.metric, value=quality.value, source=quality.source)

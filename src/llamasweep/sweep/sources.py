@@ -22,6 +22,7 @@ def source_templates(entry: ModelEntry) -> list[ModelSource]:
             label=_label(entry, quant),
             path=_filled(entry.path or entry.glob, quant),
             synth=entry.synth,
+            served=entry.ollama or entry.served,
             quant_asked=quant,
             quality=entry.quality,
         )
@@ -34,7 +35,7 @@ def _filled(text: str | None, quant: str | None) -> str | None:
 
 
 def _label(entry: ModelEntry, quant: str | None) -> str:
-    base = entry.label or entry.synth or ""
+    base = entry.label or entry.synth or entry.ollama or entry.served or ""
     return f"{base} {quant}" if base and quant else base
 
 

@@ -36,16 +36,18 @@ AUTO_ROUNDS = 2 * AUTO_FIRST_ROUNDS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelEntry:
-    """One entry of `models`; exactly one of path, glob and synth is set.
+    """One entry of `models`; exactly one of path, glob, synth, ollama and served is set; beside served a path may stand.
 
     path, glob: as written, with `~`, variables and `{quant}` still in them. synth: name of a
     shape. quants: fill `{quant}` or say what to generate. label: as given, None to take the file's
-    or the shape's name.
+    or the shape's name. ollama: name of a model that Ollama has. served: name under which a server has it.
     """
 
     path: str | None = None
     glob: str | None = None
     synth: str | None = None
+    ollama: str | None = None
+    served: str | None = None
     quants: tuple[str, ...] = ()
     label: str | None = None
     quality: Quality | None = None
@@ -108,6 +110,20 @@ class Cooldown:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ServerWish:
+    """How a server is asked. base_url: of one that is there, None to look for it or start one. key_variable: of the environment.
+
+    pull: a model that Ollama lacks may be fetched from the network.
+    """
+
+    mode: Literal["verbose", "api"] = "verbose"
+    template: Literal["raw", "own"] = "raw"
+    base_url: str | None = None
+    key_variable: str | None = None
+    pull: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SweepSpec:
     """Everything a sweep file says, after `extends` and defaults.
 
@@ -118,7 +134,8 @@ class SweepSpec:
     repetitions. timeout_s: per cell, None = from history or prediction. max_time_s, stop_at
     ("HH:MM", local time): None = no limit. address_space_limit_bytes: RLIMIT_AS of the engine,
     None = none. telemetry_interval_s: None = off. bandwidth_bytes_per_s: given memory bandwidth
-    for the ceilings, peak_flop_per_s: given peak compute rate; None = not given.
+    for the ceilings, peak_flop_per_s: given peak compute rate; None = not given. mode, template, base_url, key_variable, pull:
+    of servers, see `ServerWish`; None = its default. same_weights: llama-bench beside Ollama, True = of the default build.
     """
 
     version: int = 1
@@ -150,6 +167,23 @@ class SweepSpec:
     on_finish: tuple[str, ...] = ()
     bandwidth_bytes_per_s: float | None = None
     peak_flop_per_s: float | None = None
+    mode: Literal["verbose", "api"] | None = None
+    template: Literal["raw", "own"] | None = None
+    base_url: str | None = None
+    key_variable: str | None = None
+    pull: bool = False
+    same_weights: bool | str = False
+
+    @property
+    def server(self) -> ServerWish:
+        """How a server is to be asked."""
+        return ServerWish(
+            mode=self.mode or "verbose",
+            template=self.template or "raw",
+            base_url=self.base_url,
+            key_variable=self.key_variable,
+            pull=self.pull,
+        )
 
     @property
     def n_rounds(self) -> int:

@@ -57,13 +57,21 @@ def discard(value: object) -> object:
     return value
 
 
-ENGINES = ("llama-bench", "llama-server")
+def switch_or_name(value: object) -> object:
+    """A switch, or the name of a build."""
+    try:
+        return switch(value)
+    except ValueError:
+        return word(value)
+
+
+ENGINES = ("llama-bench", "llama-server", "ollama", "openai")
 
 
 def engine(value: object) -> object:
     if value not in ENGINES:
         raise ValueError(
-            f"{quoted(value)} is not supported; this version drives {' and '.join(ENGINES)}"
+            f"{quoted(value)} is not supported; this version drives {', '.join(ENGINES[:-1])} and {ENGINES[-1]}"
         )
     return value
 

@@ -26,7 +26,7 @@ class ModelSource:
     label: what people see; made unique by the reader of the sweep. path: file (first shard of a split model),
     None for a synthetic one that is not written yet. synth: name of the shape, None for a real file.
     quant_asked: the `quants` entry it came from, None where there is none; what is recorded as the
-    quantisation comes from the file.
+    quantisation comes from the file. served: name under which a server has it, None for a file that is handed over.
     """
 
     label: str
@@ -34,6 +34,7 @@ class ModelSource:
     synth: str | None = None
     quant_asked: str | None = None
     quality: Quality | None = None
+    served: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,8 +42,8 @@ class Model:
     """A model source with what its file says.
 
     content_hash: 32 hex digits over header, samples of the tensor data and size; None where the file cannot be
-    read. facts: None likewise. problem: why it cannot be measured (missing, truncated …), None if it can.
-    n_file_bytes: of all shards together.
+    read. facts: None likewise, and for a model of a server whose file nobody can look at. problem: why it cannot be
+    measured (missing, truncated …), None if it can. n_file_bytes: of all shards together.
     """
 
     source: ModelSource
@@ -54,12 +55,21 @@ class Model:
     @property
     def identity(self) -> str:
         """What stands for this model in `cell_id`: its content, or its label where there is no content."""
+        if self.content_hash is None and self.source.served is not None:
+            return f"served:{self.source.served}"
         return self.content_hash or f"unreadable:{self.source.label}"
+
+    @property
+    def reason_against(self) -> str | None:
+        """Why it cannot be measured; None where it can."""
+        if self.problem is not None or self.facts is not None or self.source.served is not None:
+            return self.problem
+        return "its header could not be read"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Build:
-    """One llama-bench binary.
+    """One llama-bench binary; or the program of a server, or a server that is there: path is then its address.
 
     label: unique name for people. path: absolute. content_hash: 32 hex digits over the binary. argv_prefix:
     the words that start it, normally `(path,)`, `(path, "bench")` for the unified binary. number, commit: as the
@@ -69,7 +79,7 @@ class Build:
     printed, such as ("CPU",) or ("CUDA",); None where unknown. devices: names from `--list-devices`, empty for
     CPU only, None where the build cannot tell. default_threads: what it takes on this machine unless told, None
     where its help does not say. cpu_features: instructions that it was compiled for, as Linux names them; None
-    where no program of the build tells.
+    where no program of the build tells. companion: llama-bench that measures the same weights beside a server; None = none.
     """
 
     label: str
@@ -85,6 +95,7 @@ class Build:
     devices: tuple[str, ...] | None = None
     default_threads: int | None = None
     cpu_features: tuple[str, ...] | None = None
+    companion: Build | None = None
 
     def knows(self, flag: str) -> bool:
         """Whether this binary's own help lists the flag."""

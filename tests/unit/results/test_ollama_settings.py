@@ -28,6 +28,12 @@ def test_the_modelfile_says_what_ollama_takes() -> None:
     assert found.missing == ()
 
 
+def test_a_window_that_was_measured_is_the_one_that_is_said() -> None:
+    found = told(num_ctx=8192)
+    assert "PARAMETER num_ctx 8192\n" in (found.modelfile or "")
+    assert found.missing == ()
+
+
 def test_flash_attention_and_the_cache_are_variables_of_the_server() -> None:
     found = told(flash_attn="on", type_k="q8_0", type_v="q8_0")
     assert dict(found.environment) == {

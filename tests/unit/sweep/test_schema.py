@@ -196,7 +196,7 @@ def test_telemetry_and_discard_can_be_off_and_cooldown_flat() -> None:
     ("text", "said"),
     [
         ("version: 2", "version"),
-        ("engine: ollama", "drives llama-bench"),
+        ("engine: vllm", "drives llama-bench"),
         ("order: random", "order"),
         ("repetitions: 0", "repetitions"),
         ("repetitions: 1.5", "not a whole number"),

@@ -1,0 +1,68 @@
+"""What a cell of Ollama asks for, and what of an answer counts as its repetition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llamasweep.engines.http_exchange import RequestError
+from llamasweep.engines.ollama import LEAST_PROMPT_TOKENS
+from llamasweep.engines.ollama_answers import OllamaDurations
+from llamasweep.results.latency import RequestTiming
+from llamasweep.sweep.cell import Cell
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """One request that was answered. ended_ns: Unix time. timing: at the client, None for `ollama run`."""
+
+    durations: OllamaDurations
+    ended_ns: int
+    flags: tuple[str, ...]
+    timing: RequestTiming | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What a cell asks for. n_prompt, n_gen: tokens of the request."""
+
+    cell: Cell
+    n_prompt: int
+    n_gen: int
+    is_warm: bool
+
+    def n_tokens(self, found: OllamaDurations) -> int:
+        """What one repetition counts, by the server's own count. Raises RequestError where it did not tell."""
+        test = self.cell.test
+        n_prompt, n_gen = found.prompt_eval_count, found.eval_count
+        if test.n_prompt and n_prompt is None:
+            raise RequestError("garbage_output", "Ollama does not tell how long the prompt was")
+        n_read = (n_prompt or 0) - (0 if self.is_warm else found.prompt_eval_cached_count or 0)
+        return {"pp": n_read, "tg": (n_gen or 0) - 1, "pg": n_read + (n_gen or 0)}[test.kind]
+
+    def started_ns(self, reply: Reply) -> int:
+        """Unix time at which it began, told from the end of the request."""
+        after = reply.durations.eval_duration_ns or 0 if self.cell.test.kind == "pp" else 0
+        return reply.ended_ns - after - self.span_ns(reply.durations)
+
+    def span_ns(self, found: OllamaDurations) -> int:
+        """What one repetition took. Raises RequestError where the server did not tell."""
+        kind = self.cell.test.kind
+        parts = {
+            "pp": (found.prompt_eval_duration_ns,),
+            "tg": (found.eval_duration_ns,),
+            "pg": (found.prompt_eval_duration_ns, found.eval_duration_ns),
+        }[kind]
+        if any(not part for part in parts):
+            raise RequestError("no_final_chunk", "Ollama did not tell how long it took")
+        return sum(part for part in parts if part is not None)
+
+
+def plan_of(cell: Cell) -> Plan:
+    """The request of a cell."""
+    test = cell.test
+    return Plan(
+        cell=cell,
+        n_prompt=test.n_prompt if test.n_prompt else max(cell.n_depth, LEAST_PROMPT_TOKENS),
+        n_gen={"pp": 1, "tg": test.n_gen + 1, "pg": test.n_gen}[test.kind],
+        is_warm=cell.get("prompt_cache") == "warm",
+    )

@@ -1,0 +1,54 @@
+"""What doctor tells of Ollama and llama-server, there or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.ollama_server import fake_ollama
+
+from llamasweep.cli.doctor_servers import find_servers, server_lines
+from llamasweep.engines import ollama_api
+
+
+@pytest.fixture
+def no_ollama(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with neither program nor server; the folder is searched for programs."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("LLAMASWEEP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(ollama_api, "DEFAULT_BASE_URL", "http://127.0.0.1:9")
+    return tmp_path
+
+
+def told(found: dict[str, Any]) -> str:
+    return "\n".join(f"{mark} {line}" for mark, line in server_lines(found))
+
+
+@pytest.mark.usefixtures("no_ollama")
+def test_what_is_not_there_is_said_with_its_reason() -> None:
+    text = told(find_servers([]))
+    assert "- no Ollama is on PATH" in text
+    assert "- no server of Ollama answers: http://127.0.0.1:9 cannot be reached" in text
+    assert "- no build has a llama-server" in text
+
+
+def test_program_server_environment_and_llama_server_are_found(
+    no_ollama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = no_ollama / "ollama"
+    program.write_text("#!/bin/sh\necho 'ollama version is 0.32.15'\n")
+    program.chmod(0o755)
+    (no_ollama / "llama-server").write_text("")
+    monkeypatch.setenv("OLLAMA_MODELS", "/models")
+    monkeypatch.setenv("OLLAMA_API_KEY", "a secret")
+    with fake_ollama() as fake:
+        monkeypatch.setattr(ollama_api, "DEFAULT_BASE_URL", fake.url)
+        found = find_servers([{"label": "b1", "path": str(no_ollama / "llama-bench")}])
+    assert found["ollama"]["server"]["models"] == ["m:latest"]
+    text = told(found)
+    assert f"+ Ollama 0.32.15: {program}" in text
+    assert f"+ Ollama 0.32.15 answers at {fake.url}, models: 1" in text
+    assert "+ OLLAMA_MODELS=/models" in text
+    assert "a secret" not in text
+    assert f"+ llama-server of b1: {no_ollama / 'llama-server'}" in text
