@@ -133,7 +133,11 @@ def _print(prepared: Prepared) -> None:
     from llamasweep.units import format_bytes, format_seconds
 
     plan = prepared.plan
-    rounds = f" in {prepared.spec.rounds} rounds" if prepared.spec.rounds > 1 else ""
+    rounds = ""
+    if prepared.spec.rounds == "auto":
+        rounds = " in as many rounds as each cell needs"
+    elif prepared.spec.rounds > 1:
+        rounds = f" in {prepared.spec.rounds} rounds"
     click.echo(
         f"{short(prepared.spec.name)}: {plan.n_cells:,} cells{rounds}, {len(plan.groups):,} engine processes, "
         f"about {format_seconds(plan.predicted_s)}"
