@@ -194,7 +194,9 @@ def _repetitions(n_measured: int, n_asked: int | None) -> list[str]:
     return [f"repetitions: asked {n_asked}, applied {n_measured}"]
 
 
-def _samples(c: _RowContext, attempt: Attempt, n_tokens: Sequence[int], n_discarded: int) -> list[Sample]:
+def _samples(
+    c: _RowContext, attempt: Attempt, n_tokens: Sequence[int], n_discarded: int
+) -> list[Sample]:
     starts = {
         p.repetition_index: p.start_ns
         for p in c.spans
@@ -248,7 +250,9 @@ def _telemetry(
     )
     if phase_cut.untimed_fraction(c.spans, c.index, *span) > _UNTIMED_FRACTION:
         figures = replace(figures, energy_per_token_j=None)
-        reasons["energy_per_token_j"] = "a depth was filled or a prompt read between the repetitions"  # noqa: S105  (a column)
+        reasons["energy_per_token_j"] = (
+            "a depth was filled or a prompt read between the repetitions"  # noqa: S105  (a column)
+        )
     return figures, reasons
 
 

@@ -106,9 +106,7 @@ def depth_s(phases: Sequence[Phase], cell_index: int) -> float | None:
     return sum((p.end_ns or p.start_ns) - p.start_ns for p in spans) / 1e9
 
 
-def untimed_fraction(
-    phases: Sequence[Phase], cell_index: int, start_ns: int, end_ns: int
-) -> float:
+def untimed_fraction(phases: Sequence[Phase], cell_index: int, start_ns: int, end_ns: int) -> float:
     """Share of a span that no repetition of the cell covers: depth filled or restored, prompts read before a generation."""
     timed_ns = sum(
         max(0, min(p.end_ns, end_ns) - max(p.start_ns, start_ns))
