@@ -12,10 +12,11 @@ from llamasweep.report.comparison import (
     compare,
     is_repeated,
     least_load,
+    load,
     median,
 )
 from llamasweep.report.depth_loss import loss_words
-from llamasweep.report.names import axis_word, shown, value_word
+from llamasweep.report.names import axis_word, load_words, shown, value_word
 from llamasweep.report.panels import Panel, Point, Series
 from llamasweep.report.rows import Row
 from llamasweep.report.told import Told
@@ -51,7 +52,9 @@ def rates_title(rows: Sequence[Row]) -> str:
     rows = least_load(rows)
     best = max(rows, key=median)
     verb = {"tg": "writes", "pp": "reads"}.get(kind, "does")
+    words = load_words(load(best))
     text = f"{shown(best.subject, 60)} {verb} {figures.number(median(best))} tokens a second"
+    text += f" ({words})" if words else ""
     return text + (f", the fastest of {len(rows)}" if len(rows) > 1 else "")
 
 
@@ -99,8 +102,14 @@ def _streams_title(panel: Panel, told: Told) -> str:
     of_series = f" ({told.name(series.label)})" if len(panel.series) > 1 else ""
     return (
         f"{_streams(many, told)} requests at once {_verbs(panel.kind)} {in_all} the tokens a second of "
-        f"{_streams(few, told)} in all, {each} for each{of_series}"
+        f"{_streams(few, told)} in all, {each} for each{_overlap(many, few)}{of_series}"
     )
+
+
+def _overlap(a: Point, b: Point) -> str:
+    """What makes a ratio uncertain: repetitions of one as fast as some of the other."""
+    is_open = compare(a.row, b.row) == "undecided" and is_repeated(a.row, b.row)
+    return ", with overlapping ranges" if is_open else ""
 
 
 def _streams(point: Point, told: Told) -> str:
@@ -121,7 +130,7 @@ def _cache_title(panel: Panel, told: Told) -> str:
     warm, cold = max(pairs, key=lambda pair: pair[0].median / pair[1].median)
     ratio = warm.median / cold.median
     by = told.number(figures.times(ratio), ratio, "ratio", [warm.row, cold.row])
-    return f"{_verb(panel.kind)} goes {by} as fast with a prompt that the server has read before"
+    return f"{_verb(panel.kind)} goes {by} as fast with a prompt that the server has read before{_overlap(warm, cold)}"
 
 
 def _ratio(a: Point, b: Point, told: Told) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from tests.unit.report.factory import Part, run_of
@@ -111,6 +112,13 @@ def test_models_side_by_side_are_of_the_least_load() -> None:
     ]
 
 
+def test_bars_of_many_requests_say_so() -> None:
+    (section,) = speed_sections.rates_section(_rows(served_parts((8,))))
+    assert _plain(section.charts[0].title) == (
+        "tiny-llama Q4_0 writes 44.0 tokens a second (8 requests at once)"
+    )
+
+
 def test_panels_along_the_load_say_what_all_and_what_each_gets() -> None:
     rows = _rows(served_parts())
     titles = [_plain(panel_titles.panel_title(p)) for p in panels.panels(rows, "concurrency")]
@@ -118,6 +126,10 @@ def test_panels_along_the_load_say_what_all_and_what_each_gets() -> None:
         "8 requests at once write 2.44 times the tokens a second of 1 in all, 31 % for each",
         "8 requests at once read 1.07 times the tokens a second of 1 in all, 13 % for each",
     ]
+    (base, samples), *others = served_parts((1, 8))
+    shaky = (replace(base, min_tps=10.0, max_tps=50.0), samples)
+    (tg, _) = panels.panels(_rows([shaky, *others]), "concurrency")
+    assert panel_titles.panel_title(tg).endswith("for each, with overlapping ranges")
     (cache,) = panels.panels(rows, "prompt_cache")
     assert _plain(panel_titles.panel_title(cache)) == (
         "Prompt reading goes 12.5 times as fast with a prompt that the server has read before"
