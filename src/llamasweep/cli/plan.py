@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -128,16 +128,18 @@ def _group_json(group: Group, prepared: Prepared) -> dict[str, Any]:
     }
 
 
+def _rounds(rounds: int | Literal["auto"]) -> str:
+    if rounds == "auto":
+        return " in as many rounds as each needs"
+    return f" in {rounds} rounds" if rounds > 1 else ""
+
+
 def _print(prepared: Prepared) -> None:
     from llamasweep.cli.progress_lines import short
     from llamasweep.units import format_bytes, format_seconds
 
     plan = prepared.plan
-    rounds = ""
-    if prepared.spec.rounds == "auto":
-        rounds = " in as many rounds as each cell needs"
-    elif prepared.spec.rounds > 1:
-        rounds = f" in {prepared.spec.rounds} rounds"
+    rounds = _rounds(prepared.spec.rounds)
     click.echo(
         f"{short(prepared.spec.name)}: {plan.n_cells:,} cells{rounds}, {len(plan.groups):,} engine processes, "
         f"about {format_seconds(plan.predicted_s)}"
