@@ -23,8 +23,8 @@ class FakeOllama:
 
     version: as it calls itself. n_ctx_given: window that /api/ps tells, None = as asked. vram_fraction: of the model's bytes.
     reads_at_most: tokens of a prompt, the rest is cut in silence. stops_after: generated tokens, None = as asked.
-    is_forgetful: no final chunk. caches_after: generations after which every prompt comes from the cache, None = only those seen before.
-    n_answers_left: generations before its models are removed.
+    is_forgetful: no final chunk. caches_after: generations after which every prompt comes from the cache, None = only those
+    seen before. n_answers_left: generations before its models are removed.
     """
 
     url: str = ""

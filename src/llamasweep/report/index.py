@@ -26,7 +26,9 @@ def render_index(heads: Mapping[str, str], version: str) -> str:
     """The list. heads: file name -> the beginning of the page (key_figures.HEAD_LENGTH characters are enough)."""
     keys = {name: read_key_figures(head) for name, head in heads.items()}
     listed = [
-        Listed(name=shown(name), link="./" + quote(name, safe="", errors="surrogateescape"), key=key)
+        Listed(
+            name=shown(name), link="./" + quote(name, safe="", errors="surrogateescape"), key=key
+        )
         for name, key in keys.items()
         if key is not None
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llamasweep.report import figures
 from llamasweep.report.charts import row_figures
+from llamasweep.report.mark_rows import told
 from llamasweep.report.marks import (
     PALETTE,
     Spec,
@@ -16,7 +17,6 @@ from llamasweep.report.marks import (
 )
 from llamasweep.report.names import shown
 from llamasweep.report.same_weights import Pair, SameWeights, pair_words
-from llamasweep.report.mark_rows import told
 
 
 def same_weights_chart(view: SameWeights) -> Spec:

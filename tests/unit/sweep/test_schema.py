@@ -66,7 +66,9 @@ def test_every_fault_is_told_at_once_with_line_place_and_nearest_key() -> None:
     assert told[3].startswith("s.yaml:6: matrix.threads[0]: multiplying by 1")
     assert told[4].startswith("s.yaml:6: matrix.threads[1]: 'phys' is not")
     assert told[5].endswith("(did you mean 'load_mode'?)")
-    assert told[6] == "s.yaml:8: rounds: `auto` compares two builds by turns; add `order: interleaved`"
+    assert (
+        told[6] == "s.yaml:8: rounds: `auto` compares two builds by turns; add `order: interleaved`"
+    )
     assert "ambiguous" in told[7]
     assert told[8].startswith("s.yaml:11: exclude[0].modle:")
     assert told[9].startswith("s.yaml:12: env.A B:")
