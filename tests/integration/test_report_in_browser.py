@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -350,3 +350,12 @@ def _choose(tab: Tab, title: str, value: str) -> None:
         "select.value = value; select.dispatchEvent(new Event('change')); })"
         f"({title!r}, {'=' + value!r})"
     )
+
+
+def test_a_share_of_many_times_the_ceiling_fits_a_narrow_page(pages: Pages) -> None:
+    row, samples = measured(1, [30_000.0, 30_100.0])
+    run = run_of([(replace(row, ceiling_tps=200.0, pencil_ceiling_tps=180.0), samples)])
+    (pages.folder / "far-above.html").write_text(render_report([run]), encoding="utf-8")
+    tab = pages.open("far-above", width=360)
+    assert "15\u202f0" in tab.evaluate("document.querySelector('.share').textContent")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 360
