@@ -243,12 +243,15 @@ CeilingLine = tuple[tuple[float | str, float], ...]
 
 
 def ceilings(panel: Panel) -> dict[CeilingLine, str]:
-    """The exact ceilings of a panel that can be drawn without squashing its measurements, with their labels."""
+    """The exact ceilings of a panel that can be drawn without squashing its measurements, with their labels.
+
+    A ceiling of a single point is no line.
+    """
     top = max(point.median for series in panel.series for point in series.points)
     found: dict[CeilingLine, list[str]] = {}
     for series in panel.series:
         line = _known_ceilings(series)
-        if line and max(value for _, value in line) <= top * 2.2:
+        if len(line) > 1 and max(value for _, value in line) <= top * 2.2:
             found.setdefault(line, []).append(series.label)
     is_one = len(found) == 1
     return {line: "ceiling" if is_one else f"ceiling {labels[0]}" for line, labels in found.items()}

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.report.factory import Part, run_of
 from tests.unit.report.wide import WARM_TPS, served_parts
 
-from llamasweep.report import feel, findings, panel_titles, panels, speed_sections, strips
+from llamasweep.report import (
+    feel,
+    findings,
+    marks,
+    panel_titles,
+    panels,
+    speed_sections,
+    strips,
+)
 from llamasweep.report.comparison import median
 from llamasweep.report.headline import headline
 from llamasweep.report.rows import Row, rows_of
@@ -110,6 +119,23 @@ def test_models_side_by_side_are_of_the_least_load() -> None:
         "tiny-llama Q4_0 writes 18.0 tokens a second",
         "tiny-llama Q4_0 reads 400 tokens a second",
     ]
+
+
+def test_the_ceiling_of_one_point_is_drawn_as_no_line_and_named_nowhere() -> None:
+    (panel, _) = panels.panels(_rows(served_parts()), "concurrency")
+    assert marks.ceilings(panel) == {}
+    chart = speed_sections.axis_sections(_rows(served_parts()))[0].charts[0]
+    assert "ceiling" not in chart.caption
+    assert "ceiling" not in [row.get("label") for row in _values(chart.spec)]
+
+
+def _values(spec: Any) -> list[dict[str, Any]]:
+    """All data of a chart."""
+    if isinstance(spec, dict):
+        own = spec.get("values")
+        rows = [row for row in own if isinstance(row, dict)] if isinstance(own, list) else []
+        return rows + [row for item in spec.values() for row in _values(item)]
+    return [row for item in spec for row in _values(item)] if isinstance(spec, list) else []
 
 
 def test_bars_of_many_requests_say_so() -> None:
