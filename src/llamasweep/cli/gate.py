@@ -78,6 +78,7 @@ def compared(a: Side, b: Side) -> Judgement:
         a.rows,
         b.rows,
         is_auto=a.is_auto and b.is_auto and a.run_id == b.run_id,
+        is_drawn=a.is_drawn and b.is_drawn,
         floor_of_row=floor_finder(),
         a_facts=a.facts,
         b_facts=b.facts,

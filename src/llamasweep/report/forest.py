@@ -82,10 +82,12 @@ def _forest(run: RunData, rows: Sequence[Row]) -> Forest | None:
         return None
     ordered = _in_order_of_run(labels, run)
     a, b = ([row for row in run.attempts if row.build_label == label] for label in ordered)
+    is_auto = run.info.sweep_resolved.get("rounds") == "auto"
     judgement = judge(
         a,
         b,
-        is_auto=run.info.sweep_resolved.get("rounds") == "auto",
+        is_auto=is_auto,
+        is_drawn=is_auto or run.info.sweep_resolved.get("order") == "interleaved",
         floor_of_row=_floor_finder(run.info.machine.get("floors")),
     )
     lines = [line for one in judgement.cells if (line := _line(one, rows)) is not None]

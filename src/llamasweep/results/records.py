@@ -281,7 +281,7 @@ class Attempt:
     flags: tuple[str, ...] = field(
         default=(),
         metadata={
-            "doc": "doubts: applied_differs, noisy, contaminated, first_sample_slow, unpinned …",
+            "doc": "doubts: applied_differs, busy_neighbour, contaminated_memory, first_sample_slow, unpinned …",
             "unit": None,
         },
     )

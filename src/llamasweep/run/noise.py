@@ -8,7 +8,7 @@ from llamasweep.machine.noise_record import NoiseCell
 from llamasweep.results.records import Attempt
 from llamasweep.run.prepare import AGAIN
 
-SPOILED = frozenset({"throttled", "contaminated"})
+SPOILED = frozenset({"throttled", "contaminated_memory"})
 """Flags of rows that tell of something else than the usual scatter."""
 
 

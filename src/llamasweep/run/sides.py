@@ -35,13 +35,15 @@ _MACHINE_FACTS = (
 class Side:
     """One side. name: for people. rows: its attempts. facts: of build and machine, None where not known.
 
-    is_auto: whether each cell was measured until it was clear. run_id: None for a baseline.
+    is_auto: whether each cell was measured until it was clear. is_drawn: whether builds took turns in an order drawn anew in
+    each round. run_id: None for a baseline.
     """
 
     name: str
     rows: tuple[Attempt, ...]
     facts: dict[str, str | None]
     is_auto: bool
+    is_drawn: bool
     run_id: str | None
 
 
@@ -79,6 +81,11 @@ def sides_of_run(path: Path) -> tuple[Side, Side]:
     rows = [tuple(r for r in loaded.attempts if r.build_label == label) for label in labels]
     a, b = (_as_side(loaded, of, label, label) for of, label in zip(rows, labels, strict=True))
     return a, b
+
+
+def is_drawn(info: RunInfo) -> bool:
+    """Whether the builds of a run took turns, and which came first was drawn in each round."""
+    return is_auto(info) or info.sweep_resolved.get("order") == "interleaved"
 
 
 def is_auto(info: RunInfo) -> bool:
@@ -126,6 +133,7 @@ def baseline_side(path: Path) -> Side:
         rows=baseline_rows(baseline),
         facts=dict(baseline.facts),
         is_auto=False,
+        is_drawn=False,
         run_id=None,
     )
 
@@ -193,6 +201,7 @@ def _as_side(loaded: RunData, rows: Sequence[Attempt], build: str | None, name: 
         rows=tuple(rows),
         facts=_facts(loaded.info, build),
         is_auto=is_auto(loaded.info),
+        is_drawn=is_drawn(loaded.info),
         run_id=loaded.info.run_id,
     )
 

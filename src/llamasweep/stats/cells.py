@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from llamasweep.results.contenders import BROKEN_ABOVE
 from llamasweep.results.measured_rows import MEASURED_HERE
@@ -87,6 +88,7 @@ def compare_sides(
     *,
     floor_of_row: Callable[[Attempt], float] | None = None,
     max_rounds: int | None = None,
+    is_drawn: bool = True,
     alpha: float = 0.05,
     a_facts: Mapping[str, str | None] | None = None,
     b_facts: Mapping[str, str | None] | None = None,
@@ -95,8 +97,9 @@ def compare_sides(
 
     floor_of_row: the practical floor of a row's cell as a fraction; left out, the default of its kind of test.
     max_rounds: of a measurement that was looked at after each round and stopped when clear; then the verdicts are those
-    of `decide`. None: the number of rounds was fixed. Sides are paired by round where they are of one run. A model with
-    the same name and another content is one cell that is not comparable. Cells that neither side tried are left out.
+    of `decide`. None: the number of rounds was fixed. is_drawn: which side came first was drawn in each round, which is
+    what pairing rests on; sides are paired by round where it was and they are of one run. A model with the same name and
+    another content is one cell that is not comparable. Cells that neither side tried are left out.
     """
     a_cells, b_cells = _by_cell(a), _by_cell(b)
     renamed = _other_content(a_cells, b_cells)
@@ -115,7 +118,8 @@ def compare_sides(
             alpha=alpha,
             max_rounds=max_rounds or StoppingRule().max_rounds,
         )
-        cells.append(_cell(key, (mine, theirs), rule, is_sequential=max_rounds is not None))
+        how: _How = "unpaired" if not is_drawn else "paired" if max_rounds is None else "sequential"
+        cells.append(_cell(key, (mine, theirs), rule, how))
     both = [cell for cell in cells if cell.a_rows and cell.b_rows]
     return SidesCompared(
         cells=tuple(sorted(_with_q_values(cells), key=_importance)),
@@ -169,12 +173,14 @@ def _standing(rows: Sequence[Attempt]) -> Standing:
     return standing([row.status == "ok" and row.median_tps is not None for row in tried])
 
 
+_How = Literal["sequential", "paired", "unpaired"]
+
+
 def _cell(
     key: str,
     sides: tuple[tuple[Attempt, ...], tuple[Attempt, ...]],
     rule: StoppingRule,
-    *,
-    is_sequential: bool,
+    how: _How,
 ) -> CellComparison:
     a, b = sides
     stand_a, stand_b = _standing(a), _standing(b)
@@ -184,7 +190,7 @@ def _cell(
     if verdict is None:
         a_ok, b_ok = [[row for row in side if row.status == "ok"] for side in sides]
         reasons = not_comparable(a_ok, b_ok)
-        comparison = None if reasons else _compared(a, b, rule, is_sequential=is_sequential)
+        comparison = None if reasons else _compared(a, b, rule, how)
         verdict = "not_comparable" if comparison is None else comparison.verdict
     said = (row.error_message for row in (*b, *a) if row.error_message)
     return CellComparison(
@@ -211,7 +217,7 @@ def not_comparable(a: Sequence[Attempt], b: Sequence[Attempt]) -> tuple[NotCompa
     flags = {flag for row in (*a, *b) for flag in row.flags}
     if "throttled" in flags:
         found.append("throttled")
-    if "contaminated" in flags:
+    if "contaminated_memory" in flags:
         found.append("contaminated")
     if any(_is_above_ceiling(row) for row in (*a, *b)):
         found.append("above_its_ceiling")
@@ -251,10 +257,10 @@ def _has_calibration_moved(a: Sequence[Attempt], b: Sequence[Attempt]) -> bool:
 
 
 def _compared(
-    a: Sequence[Attempt], b: Sequence[Attempt], rule: StoppingRule, *, is_sequential: bool
+    a: Sequence[Attempt], b: Sequence[Attempt], rule: StoppingRule, how: _How
 ) -> Comparison:
     floor_fraction, alpha = rule.floor_fraction, rule.alpha
-    if not ({row.run_id for row in a} & {row.run_id for row in b}):
+    if how == "unpaired" or not ({row.run_id for row in a} & {row.run_id for row in b}):
         return compare_unpaired(
             [row.median_tps for row in a],
             [row.median_tps for row in b],
@@ -264,7 +270,7 @@ def _compared(
     mine, theirs = _by_round(a), _by_round(b)
     rounds = sorted(mine.keys() | theirs.keys())
     a_tps, b_tps = [mine.get(r) for r in rounds], [theirs.get(r) for r in rounds]
-    if is_sequential:
+    if how == "sequential":
         return decide(a_tps, b_tps, rule).comparison
     return compare_paired(a_tps, b_tps, floor_fraction=floor_fraction, alpha=alpha)
 

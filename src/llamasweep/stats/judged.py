@@ -62,6 +62,7 @@ def judge(
     b: Sequence[Attempt],
     *,
     is_auto: bool = False,
+    is_drawn: bool = True,
     floor_of_row: FloorOf | None = None,
     alpha: float = 0.05,
     a_facts: Mapping[str, str | None] | None = None,
@@ -71,6 +72,7 @@ def judge(
 
     is_auto: each cell was looked at after each round; changes are official once fresh rounds confirm them. Otherwise the
     number of rounds was fixed: changes are shown where Benjamini–Hochberg keeps them at alpha, official where Holm does.
+    is_drawn: as for `compare_sides`.
     """
     first_a, first_b = (_first(a), _first(b)) if is_auto else (a, b)
     sides = compare_sides(
@@ -78,6 +80,7 @@ def judge(
         first_b,
         floor_of_row=floor_of_row,
         max_rounds=FIRST_ROUNDS if is_auto else None,
+        is_drawn=is_drawn,
         alpha=alpha,
         a_facts=a_facts,
         b_facts=b_facts,

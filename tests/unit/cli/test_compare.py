@@ -31,9 +31,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def store(
     attempts: list[Attempt], run_id: str = "20261129T140000Z-nightly-ab12cd", **info: Any
 ) -> RunInfo:
-    """A run of these rows in ./results."""
+    """A run of these rows in ./results, whose builds took turns."""
     base = run_of([]).info
-    made = replace(base, run_id=run_id, sweep_name=run_id.split("-")[1], **info)
+    by_turns = {"order": "interleaved"} | info.pop("sweep_resolved", {})
+    name = run_id.split("-")[1]
+    made = replace(base, run_id=run_id, sweep_name=name, sweep_resolved=by_turns, **info)
     named = [replace(one, run_id=run_id, attempt_id=f"{n:04d}") for n, one in enumerate(attempts)]
     RunStore.create(Path("results"), made).write_group("00001-g", named)
     return made
