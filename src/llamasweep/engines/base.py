@@ -154,6 +154,9 @@ class Engine(Protocol):
     def pair_rows(self, cells: Sequence[Cell], rows: Sequence[Mapping[str, Any]]) -> list[int]:
         """The cell's index for each row."""
 
+    def repetition_tokens(self, row: Mapping[str, Any]) -> Sequence[int] | None:
+        """Tokens of each repetition of a row; None where they are those of the test."""
+
     def repetition_starts_ns(self, row: Mapping[str, Any]) -> Sequence[int] | None:
         """Unix times at which the repetitions of a row began; None where only progress lines tell."""
 

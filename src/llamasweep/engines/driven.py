@@ -178,6 +178,9 @@ class Driven:
             indices.append(index)
         return indices
 
+    def repetition_tokens(self, row: Mapping[str, Any]) -> tuple[int, ...] | None:
+        return _whole_list(row, "n_tokens")
+
     def repetition_starts_ns(self, row: Mapping[str, Any]) -> tuple[int, ...] | None:
         return _whole_list(row, "started_ns")
 
@@ -191,7 +194,7 @@ class Driven:
             found,
             flags=(*found.flags, *_texts(row.get("flags"))),
             columns={"requests": _request_times(row.get("columns"))},
-            n_tokens=_whole_list(row, "n_tokens"),
+            n_tokens=self.repetition_tokens(row),
         )
 
     def explain(

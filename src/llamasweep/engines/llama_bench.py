@@ -53,6 +53,9 @@ class LlamaBench:
     def pair_rows(self, cells: Sequence[Cell], rows: Sequence[Mapping[str, Any]]) -> list[int]:
         return llama_bench_applied.pair_rows(cells, rows)
 
+    def repetition_tokens(self, row: Mapping[str, Any]) -> None:
+        del row  # those of the test
+
     def repetition_starts_ns(self, row: Mapping[str, Any]) -> None:
         del row  # its progress lines tell
 

@@ -265,11 +265,16 @@ class Runner:
             if event.row is not None and index is not None and cell is not None:
                 self._n_rows_now = index + 1
                 self._group_share_left = 1 - self._n_rows_now / len(cells)
-                n_tokens = cell.test.n_prompt + cell.test.n_gen
-                tps = n_tokens * 1e9 / statistics.median(event.row["samples_ns"])
+                tps = self._median_tps(cell, event.row)
                 self.progress.row_arrived(cell, tps, self.standing())
 
         return tell
+
+    def _median_tps(self, cell: Cell, row: dict[str, Any]) -> float:
+        durations_ns: list[int] = row["samples_ns"]
+        of_the_test = [cell.test.n_prompt + cell.test.n_gen] * len(durations_ns)
+        n_tokens = self.bench.engine.repetition_tokens(row) or of_the_test
+        return statistics.median(n * 1e9 / ns for n, ns in zip(n_tokens, durations_ns, strict=True))
 
     def _queue_rest(self, group: Group, cells: Sequence[Cell], measured: Measured) -> None:
         """What the process did not get to goes first in line, in a process of its own."""
