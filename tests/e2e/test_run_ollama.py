@@ -26,22 +26,22 @@ SHIPPED = Path(__file__).parents[2] / "sweeps" / "ollama.yaml"
 HEAD = "engine: ollama\nbandwidth: 20 GB/s\nmodels: [{synth: tiny-llama, quants: [Q8_0]}]\n"
 
 
-def results(desk: Desk) -> Any:
-    """The cells of the newest run."""
-    return load_results(max((desk.folder / "results").iterdir()))
+def results(desk: Desk, name: str = "sweep") -> Any:
+    """The cells of the newest run of a sweep."""
+    return load_results(max((desk.folder / "results").glob(f"*-{name}-*")))
 
 
-def run(desk: Desk, text: str) -> Any:
-    ended = desk.run(desk.write_sweep(text))
+def run(desk: Desk, text: str, name: str = "sweep") -> Any:
+    ended = desk.run(desk.write_sweep(text, f"{name}.yaml"))
     assert ended.code in (0, 1), ended.stderr
-    return results(desk)
+    return results(desk, name)
 
 
 def test_both_modes_measure_the_shipped_sweep_alike(desk: Desk) -> None:
     found = {}
     for mode in ("api", "verbose"):
         text = f"extends: {SHIPPED}\nmode: {mode}\nbuilds: ['{find_ollama()}']\nrepetitions: 3\n"
-        cells = run(desk, text + "bandwidth: 20 GB/s\n")
+        cells = run(desk, text + "bandwidth: 20 GB/s\n", f"by-{mode}")
         assert set(cells["status"]) == {"ok"}, cells["error_message"].dropna().unique()
         assert len(cells) == 16
         assert (cells["num_ctx_applied"] == cells["num_ctx"]).all()
@@ -215,6 +215,7 @@ def test_a_server_that_is_there_is_left_as_it_was(desk: Desk, there: There) -> N
         desk,
         f"engine: ollama\nbase_url: {there.url}\nmodels: [{{ollama: {name}}}]\nbandwidth: 20 GB/s\n"
         "tests: [tg16]\nrepetitions: 2\nmatrix: {threads: 1, num_ctx: 512}\n",
+        "again",
     )
     assert set(cells["status"]) == {"ok"}
     assert [row["name"] for row in there.server.models()] == before

@@ -156,6 +156,7 @@ def _row(row: Contender) -> dict[str, Any]:
         "max_tps": row.rate.high,
         "n_samples": row.rate.n,
         "ceiling_fraction": row.ceiling_fraction,
+        "ceiling_is_reference": row.is_reference,
         "memory_bytes": row.memory_bytes,
         "doubts": list(row.doubts),
         "attempt_ids": list(row.attempt_ids),

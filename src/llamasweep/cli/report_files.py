@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from llamasweep.errors import StoreError
 
 if TYPE_CHECKING:
     from llamasweep.report.pictures import Picture
@@ -19,19 +16,15 @@ HISTORY_NAME = "history.html"
 
 
 def write_whole(target: Path, text: str | bytes, *, option: str) -> None:
-    """Under a temporary name first, so that a file on disk is always a whole one. Raises StoreError; option: to name in it."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    """A file on disk is always a whole one; a device or pipe is written to. Raises StoreError; option: to name in it."""
+    from llamasweep.store.files import named_error, put_named
+
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(data)
-        draft.replace(target)
+        put_named(target, data)
     except OSError as problem:
-        draft.unlink(missing_ok=True)
-        raise StoreError(
-            f"cannot write the report to {target}: {problem.strerror}",
-            hint=f"Give another place with {option}.",
-        ) from problem
+        raise named_error(target, problem, option, "the report to ") from problem
 
 
 def write_pictures(

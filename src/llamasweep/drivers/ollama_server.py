@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,11 @@ from llamasweep.engines.ollama_server import (
 )
 from llamasweep.errors import EngineNotFoundError, quoted
 from llamasweep.run.server_process import ServerProcess
+
+_OF_A_LOST_SERVER = ("cut_short", "not_reachable", "server_error")
+"""Kinds of failures that a server leaves behind when it dies; its process may end a moment after its connections."""
+_ENDS_WITHIN_S = 1.0
+_LOOK_AGAIN_S = 0.02
 
 
 @dataclass(slots=True)
@@ -50,9 +56,12 @@ class Serving:
                 self.server.unload(self.model)
 
     def check(self) -> None:
-        """Raise ServerDiedError where a server that we started has ended."""
-        if self.process is not None and not self.process.is_alive():
-            raise ServerDiedError("ollama serve ended while it was asked")
+        """Raise ServerDiedError where a server that we started has ended, or is about to."""
+        deadline_s = time.monotonic() + _ENDS_WITHIN_S
+        while self.process is not None and time.monotonic() < deadline_s:
+            if not self.process.is_alive():
+                raise ServerDiedError("ollama serve ended while it was asked")
+            time.sleep(_LOOK_AGAIN_S)
 
 
 @contextlib.contextmanager
@@ -86,8 +95,9 @@ def serving(job: Job, say: Callable[[str], None]) -> Iterator[Serving]:
             found.model = _model(server, job)
             stack.callback(found.leave, was_loaded=_is_loaded(server, found.model))
             yield found
-        except RequestError:
-            found.check()
+        except RequestError as problem:
+            if problem.kind in _OF_A_LOST_SERVER:
+                found.check()
             raise
 
 

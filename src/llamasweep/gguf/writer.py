@@ -127,8 +127,14 @@ def _require_room(folder: Path, n_bytes: int) -> None:
 def _whole_or_nothing(path: Path) -> Iterator[BinaryIO]:
     """A file that gets its name when everything is written and fsynced, and vanishes otherwise.
 
-    The fsync also keeps the kernel from writing gigabytes back while something is being measured.
+    The fsync also keeps the kernel from writing gigabytes back while something is being measured. A link stays and
+    leads to the file; what is there and is no regular file is written to, never replaced.
     """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    path = Path(os.path.realpath(path))
     descriptor, name = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL_SUFFIX
     )

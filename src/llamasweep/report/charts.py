@@ -161,11 +161,9 @@ def row_words(row: Row) -> str:
         text += f", {figures.number(rates.low)} to {figures.number(rates.high)}"
     text += f", n = {rates.n_kept}"
     if row.fraction.value is not None and row.ceiling.value is not None:
-        kind = "reference line" if row.attempt.ceiling_is_reference else "exact ceiling"
-        text += (
-            f", {figures.percent(row.fraction.value)} of the {kind} of "
-            f"{figures.rate(row.ceiling.value)}"
-        )
+        is_reference = bool(row.attempt.ceiling_is_reference)
+        share = figures.share_of_ceiling(row.fraction.value, is_reference=is_reference)
+        text += f", {share} of {figures.rate(row.ceiling.value)}"
     if row.pencil_fraction.value is not None:
         text += f", {figures.percent(row.pencil_fraction.value)} of the pencil ceiling"
     if row.attempt.log_path:

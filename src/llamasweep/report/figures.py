@@ -93,6 +93,13 @@ def times(ratio: float) -> str:
     return f"{number(ratio)} times"
 
 
+def share_of_ceiling(fraction: float, *, is_reference: bool) -> str:
+    """`81 % of the exact ceiling`; of a reference, which may be exceeded, `1.51 times the reference peak`."""
+    if is_reference:
+        return f"{times(fraction)} the reference peak"
+    return f"{percent(fraction)} of the exact ceiling"
+
+
 def span(low: str, high: str) -> str:
     """`62 to 77 %`, or one value where both read the same; a shared unit is said once."""
     if low == high:

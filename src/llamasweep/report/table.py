@@ -79,11 +79,15 @@ def _model_size(row: Row) -> Measured:
     return Measured(value=None, reason=row.attempt.reasons.get("model_size_bytes", NO_REASON))
 
 
+def _share(row: Row) -> Measured:
+    return row.fraction
+
+
 _FIGURES: tuple[_Figure, ...] = (
     _Figure(
         title="of ceiling",
-        note="median ÷ exact ceiling",
-        get=lambda row: row.fraction,
+        note="median ÷ exact ceiling, or times a reference peak, which may be exceeded",
+        get=_share,
         absent="no ceiling",
         show=figures.percent,
     ),
@@ -231,6 +235,9 @@ def _n_cell(row: Row) -> CellText:
 
 def _figure_cell(row: Row, figure: _Figure, footnotes: dict[str, int]) -> CellText:
     measured = figure.get(row)
+    if measured.value is not None and figure.get is _share and row.attempt.ceiling_is_reference:
+        text = f"{figures.times(measured.value)} the reference"
+        return CellText(text=text, sort=measured.value)
     if measured.value is not None:
         return CellText(text=figure.show(measured.value), sort=measured.value)
     if row.rates is None:

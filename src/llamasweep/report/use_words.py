@@ -157,7 +157,7 @@ def _place(row: Contender) -> str:
 def _measured(row: Contender) -> str:
     text = f"{_place(row)}: {rate(row)}, n = {row.rate.n}"
     if row.ceiling_fraction is not None and "above_ceiling" not in row.doubts:
-        text += f", {figures.percent(row.ceiling_fraction)} of the exact ceiling"
+        text += f", {figures.share_of_ceiling(row.ceiling_fraction, is_reference=row.is_reference)}"
     return text + "."
 
 

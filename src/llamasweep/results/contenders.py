@@ -44,8 +44,9 @@ class Contender:
     """One cell on one build.
 
     engine: what measured it. settings: what the sweep asked for, depth left out, by name. n_threads: as asked, else as
-    the engine told, None where neither is known. n_context: tokens in the cache at the end of the test. memory_bytes:
-    peak on host and devices together, None if not measured. doubts: why the rate is not to be relied on, () if it is.
+    the engine told, None where neither is known. n_context: tokens in the cache at the end of the test. is_reference:
+    the ceiling is a peak that may be exceeded. memory_bytes: peak on host and devices together, None if not measured.
+    doubts: why the rate is not to be relied on, () if it is.
     """
 
     engine: str
@@ -63,6 +64,7 @@ class Contender:
     n_context: int
     rate: Rate
     ceiling_fraction: float | None
+    is_reference: bool
     memory_bytes: int | None
     doubts: tuple[str, ...]
     attempt_ids: tuple[str, ...]
@@ -138,6 +140,7 @@ def _contender(
         n_context=one.n_depth + one.n_prompt + one.n_gen,
         rate=rate,
         ceiling_fraction=fraction,
+        is_reference=any(a.ceiling_is_reference for a in good),
         memory_bytes=_memory(good),
         doubts=_doubts(rounds, good, fraction),
         attempt_ids=tuple(a.attempt_id for a in good),

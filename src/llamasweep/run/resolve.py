@@ -72,12 +72,10 @@ def _builds(
     spec: SweepSpec, names: Sequence[str], registry: Registry, *, has_gpu: bool
 ) -> tuple[Build, ...]:
     if spec.engine in (OLLAMA, OPENAI):
-        found = server_builds(spec, names, has_gpu=has_gpu)
-        if not spec.same_weights:
-            return found
-        wanted = spec.same_weights
-        companion = registry.get(wanted) if isinstance(wanted, str) else registry.default()
-        return tuple(replace(build, companion=companion) for build in found)
+        wanted, companion = spec.same_weights, None
+        if wanted:
+            companion = registry.get(wanted) if isinstance(wanted, str) else registry.default()
+        return server_builds(spec, names, has_gpu=has_gpu, companion=companion)
     builds = tuple(registry.get(name) for name in names) if names else (registry.default(),)
     return tuple(map(server_of, builds)) if spec.engine == SERVER else builds
 

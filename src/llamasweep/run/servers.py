@@ -27,8 +27,12 @@ ReadFile = Callable[[ModelSource, Path], Model]
 """Makes a model of a source whose file is there."""
 
 
-def server_builds(spec: SweepSpec, names: Sequence[str], *, has_gpu: bool) -> tuple[Build, ...]:
-    """Programs or servers in place of builds. has_gpu: of this machine.
+def server_builds(
+    spec: SweepSpec, names: Sequence[str], *, has_gpu: bool, companion: Build | None = None
+) -> tuple[Build, ...]:
+    """Programs or servers in place of builds. has_gpu: of this machine. companion: llama-bench beside them.
+
+    Their hash also holds how they are asked: a sweep that goes on in another mode measures anew.
 
     Raises EngineNotFoundError, BuildError and UsageError.
     """
@@ -37,12 +41,19 @@ def server_builds(spec: SweepSpec, names: Sequence[str], *, has_gpu: bool) -> tu
     if spec.engine == OPENAI:
         if names:
             raise UsageError("`engine: openai` has no builds; `base_url` names its server")
-        return (_at_home(_openai(spec), has_gpu=has_gpu),)
-    if names:
+        found = [_openai(spec)]
+    elif names:
         found = [ollama_program(find_ollama(name)) for name in names]
     else:
         found = [_ollama_there(spec) or ollama_program(find_ollama())]
-    return tuple(_at_home(build, has_gpu=has_gpu) for build in found)
+    return tuple(_as_asked(_at_home(build, has_gpu=has_gpu), spec, companion) for build in found)
+
+
+def _as_asked(build: Build, spec: SweepSpec, companion: Build | None) -> Build:
+    wish, beside = spec.server, companion.content_hash if companion is not None else ""
+    identity = f"{build.content_hash} {wish.mode} {wish.template} {beside}"
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:32]
+    return replace(build, content_hash=digest, companion=companion)
 
 
 def _at_home(build: Build, *, has_gpu: bool) -> Build:

@@ -12,7 +12,7 @@ from typing import Any
 
 from llamasweep.errors import StoreError
 from llamasweep.results.export import EXPORT_FIELDS
-from llamasweep.store.files import FileOps, put, store_error
+from llamasweep.store.files import named_error, put_named
 
 TABLE = "llama_bench"
 """The table that llama-bench's own SQL output fills."""
@@ -32,9 +32,9 @@ def write_export(
     makers = {"csv": _csv_bytes, "jsonl": _jsonl_bytes, "sqlite": _sqlite_bytes}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        put_named(path, makers[kind](rows))
     except OSError as problem:
-        raise store_error(path.parent, problem) from problem
-    put(path, makers[kind](rows), FileOps())
+        raise named_error(path, problem, "--out") from problem
 
 
 def _jsonl_bytes(rows: Sequence[dict[str, Any]]) -> bytes:

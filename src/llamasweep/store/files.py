@@ -91,15 +91,34 @@ def put(path: Path, data: bytes | memoryview, ops: FileOps) -> None:
 
     Raises StoreError; what stood under the name before then still stands.
     """
+    try:
+        _put(path, data, ops)
+    except OSError as problem:
+        raise store_error(path, problem) from problem
+
+
+def put_named(path: Path, data: bytes | memoryview, ops: FileOps | None = None) -> None:
+    """Write a file that a user named: whole, in the place that a link leads to; no device or pipe is replaced.
+
+    What is there and is no regular file is opened and written. Raises OSError.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            stream.write(data)
+        return
+    _put(Path(os.path.realpath(path)), data, ops or FileOps())
+
+
+def _put(path: Path, data: bytes | memoryview, ops: FileOps) -> None:
     draft = temporary(path)
     try:
         _write_synced(draft, memoryview(data), ops)
         ops.rename(draft, path)
         ops.sync_folder(path.parent)
-    except OSError as problem:
+    except OSError:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise store_error(path, problem) from problem
+        raise
 
 
 def _write_synced(path: Path, data: memoryview, ops: FileOps) -> None:
@@ -135,6 +154,14 @@ def discard(path: Path, ops: FileOps) -> None:
         ops.remove_folder(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def named_error(path: Path, problem: OSError, option: str, what: str = "") -> StoreError:
+    """The error about a file that a user named; option: where another place is given, what: what it was to be."""
+    hint = f"Give another place with {option}."
+    if problem.errno in _NO_ROOM:
+        hint = f"Free some space, or choose another place with {option}."
+    return StoreError(f"cannot write {what}{path}: {problem.strerror or problem}", hint=hint)
 
 
 def store_error(path: Path, problem: OSError) -> StoreError:

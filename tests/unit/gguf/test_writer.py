@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import struct
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -209,3 +211,28 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
 def test_seeds_outside_64_bits_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelSynthError, match="seed -1"):
         write_model("micro", "Q8_0", tmp_path / "m.gguf", seed=-1)
+
+
+def test_a_link_stays_and_the_model_is_written_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "link.gguf").symlink_to(tmp_path / "model.gguf")
+
+    write_model("micro", "Q4_0", tmp_path / "link.gguf")
+
+    assert (tmp_path / "link.gguf").is_symlink()
+    assert (tmp_path / "model.gguf").read_bytes()[:4] == b"GGUF"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_model_goes_through_a_pipe_that_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+
+    write_model("micro", "Q4_0", pipe)
+
+    reader.join(timeout=30)
+    assert len(read[0]) == planned_file_bytes("micro", "Q4_0")
+    assert pipe.is_fifo()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from tests.unit.report.factory import failed_parts, hostile_run, measured, run_of, sweep_parts
@@ -35,6 +36,17 @@ def test_rates_and_ceilings_read_back_to_the_same_numbers() -> None:
             assert cells[-2:] == ["no ceiling", "not known"]
         else:
             assert float(cells[-1]) == pytest.approx(attempt.ceiling_tps, rel=0.005)
+
+
+def test_a_reference_is_not_called_a_ceiling() -> None:
+    prompt = {"test_kind": "pp", "test_label": "pp512", "n_prompt": 512, "n_gen": 0}
+    part, samples = measured(1, [150.0, 151.0, 152.0], **prompt)
+    of = replace(part, ceiling_tps=100.0, ceiling_is_reference=True, ceiling_bound="compute")
+    text = _summary(run_of([(of, samples)]))
+    head, _, cells = _table(text)
+    assert (head[-2], cells[-2]) == ("of ceiling or reference", "1.51 times the reference")
+    assert "151" not in cells[-2]
+    assert "which an engine may exceed" in text
 
 
 def test_findings_failures_and_the_command_are_in_it() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from tests.unit.report.factory import (
@@ -138,3 +139,9 @@ def test_engines_stand_in_a_column_where_there_are_several() -> None:
     view = _table(measured(1, [1.0]), other)
     assert [_cell(view, line, "engine").text for line in (0, 1)] == ["llama-bench", "ollama-cli"]
     assert "engine" not in _titles(_table(measured(1, [1.0])))
+
+
+def test_a_share_of_a_reference_is_said_to_be_one() -> None:
+    part, samples = measured(1, [150.0, 151.0, 152.0])
+    view = _table((replace(part, ceiling_tps=100.0, ceiling_is_reference=True), samples))
+    assert _cell(view, 0, "of ceiling").text == "1.51 times the reference"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from dataclasses import replace
 from typing import Any
 
 from tests.unit.report.factory import HOSTILE, hostile_run, lost, measured, run_of, sweep_parts
@@ -68,6 +69,14 @@ def test_the_fastest_stands_with_its_rate_and_what_it_beats() -> None:
     assert both.title == "Both in one server"
     assert both.anchors == ("row-2", "row-3")
     assert shlex.split(both.server)[-4:] == ["-t", "4", "-tb", "2"]
+
+
+def test_a_rate_above_a_reference_peak_is_not_called_a_share_of_a_ceiling() -> None:
+    part, samples = pp(1, [150.0, 151.0, 152.0])
+    of = replace(part, ceiling_tps=100.0, ceiling_is_reference=True, ceiling_bound="compute")
+    (card,) = only_cards(run((of, samples)))
+    assert "1.51 times the reference peak." in card.evidence[0]
+    assert "ceiling" not in card.evidence[0]
 
 
 def test_the_command_is_read_back_to_the_same_words_whatever_the_path() -> None:

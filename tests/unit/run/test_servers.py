@@ -136,3 +136,12 @@ def test_what_names_no_server_is_told(
 ) -> None:
     with pytest.raises(error, match=word):
         looked_at(of)
+
+
+def test_another_way_of_asking_is_another_build(program: str) -> None:
+    def hash_of(**changes: Any) -> str:
+        of = spec(ModelEntry(ollama="x"), builds=(program,), **changes)
+        return looked_at(of).builds[0].content_hash
+
+    assert hash_of() == hash_of(mode="verbose", template="raw")
+    assert len({hash_of(), hash_of(mode="api"), hash_of(template="own")}) == 3
