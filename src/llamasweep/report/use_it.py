@@ -149,10 +149,11 @@ class _Maker:
     ) -> UseCard:
         n_context = context_for(self._best.n_context)
         model_path = self._model.word("path") or NO_PATH
-        build = entry_of(self._run.info.builds, "content_hash", row.build_hash)
+        path = _entry_of_build(self._run, row).word("path")
+        server_path = server_beside(path)
         server = server_command(
             row,
-            server_path=server_beside(build.word("path")),
+            server_path=server_path,
             model_path=model_path,
             n_context=n_context,
             n_threads_batch=batch,
@@ -164,7 +165,7 @@ class _Maker:
             setting=words.setting(row, self._axes),
             evidence=tuple(evidence),
             server=shell_line([*_environment(self._run), *server.argv]),
-            notes=server.notes,
+            notes=(*server.notes, *words.unknown_server(server_path, row.engine)),
             ollama=words.ollama_script(ollama),
             ollama_server=words.ollama_server(ollama),
             ollama_notes=words.ollama_notes(ollama, has_batch_threads=batch is not None),
@@ -199,6 +200,11 @@ def notes(run: RunData, best: ModelBest) -> tuple[str, ...]:
 def _entry_of_model(run: RunData, best: ModelBest) -> MachineRecord:
     by_hash = entry_of(run.info.models, "content_hash", best.model_hash)
     return by_hash if by_hash.plain else entry_of(run.info.models, "label", best.model_label)
+
+
+def _entry_of_build(run: RunData, row: Contender) -> MachineRecord:
+    by_hash = entry_of(run.info.builds, "content_hash", row.build_hash)
+    return by_hash if by_hash.plain else entry_of(run.info.builds, "label", row.build_label)
 
 
 def _environment(run: RunData) -> list[str]:

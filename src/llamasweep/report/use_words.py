@@ -11,6 +11,7 @@ from llamasweep.report.strips import setting_word
 from llamasweep.results.best import Choice, Frugal, ModelBest, Purpose
 from llamasweep.results.contenders import Contender, compare
 from llamasweep.results.ollama_settings import OllamaSettings
+from llamasweep.results.server_command import NO_SERVER_PATH
 
 TITLES: dict[Purpose, str] = {"tg": "Fastest generation", "pp": "Fastest prompt reading"}
 BOTH_TITLE = "Fastest for generation and for prompts"
@@ -116,6 +117,18 @@ def other_loads(n_rows: int) -> str:
         f"{figures.counted(n_rows, 'row')} {verb} not compared: {them} several requests at once, or a prompt that the "
         "server had read before, and one person gets another speed."
     )
+
+
+def unknown_server(server_path: str, engine: str) -> tuple[str, ...]:
+    """That a command names no build: a sentence, () where it has the path of one."""
+    if server_path != NO_SERVER_PATH:
+        return ()
+    if engine == "ollama":
+        return (
+            "Ollama measured this with a llama.cpp of its own: no llama-server of that build is known, so put the path of "
+            "yours, whose speed may differ.",
+        )
+    return ("Where the llama-server of this build is, is not known: put its path first.",)
 
 
 def ollama_script(told: OllamaSettings) -> str | None:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from llamasweep.results.contenders import Contender
 from llamasweep.results.server_flags import OLDEST_READ_BUILD, SPELLED, spelled
 
+NO_SERVER_PATH = "llama-server"
+"""Stands in a command where the program's place is not known."""
+
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
@@ -58,12 +61,12 @@ def server_beside(bench_path: str | None) -> str:
     A unified binary (`llama bench`) has the server as a verb of its own; then too the name alone is given.
     """
     if not bench_path:
-        return "llama-server"
+        return NO_SERVER_PATH
     is_windows = _OF_WINDOWS.match(bench_path) is not None
     name = ntpath.basename(bench_path) if is_windows else posixpath.basename(bench_path)
     if name.startswith("llama-server"):
         return bench_path
     if not name.startswith("llama-bench"):
-        return "llama-server"
+        return NO_SERVER_PATH
     folder = bench_path[: len(bench_path) - len(name)]
     return folder + name.replace("llama-bench", "llama-server", 1)

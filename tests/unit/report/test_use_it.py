@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.unit.report.factory import HOSTILE, hostile_run, lost, measured, run_of, sweep_parts
 
 from llamasweep.report.figures import THIN
@@ -84,6 +85,35 @@ def test_the_command_is_read_back_to_the_same_words_whatever_the_path() -> None:
     assert shlex.split(card.server) == [
         "/opt/my builds/llama-server", "-m", MODEL, "-c", "4096", "-np", "1", "-t", "2", "-ctk", "q8_0",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("engine", "path", "said"),
+    [
+        ("ollama", "/opt/ollama", "no llama-server of that build is known"),
+        ("openai", "http://127.0.0.1:8080", "is not known: put its path first"),
+    ],
+)
+def test_a_server_whose_place_is_not_known_is_said_to_be_so(
+    engine: str, path: str, said: str
+) -> None:
+    builds = [{"content_hash": "b" * 32, "path": path}]
+    (card,) = only_cards(run(measured(1, [10.0, 10.1], engine=engine), builds=builds))
+    assert card.server.startswith("llama-server -m ")
+    assert any(said in note for note in card.notes)
+
+
+def test_a_server_that_was_measured_itself_is_named_by_its_path() -> None:
+    builds = [{"content_hash": "b" * 32, "path": "/opt/b1/llama-server"}]
+    (card,) = only_cards(run(measured(1, [10.0, 10.1], engine="llama-server"), builds=builds))
+    assert card.server.startswith("/opt/b1/llama-server -m ")
+    assert not any("not known" in note for note in card.notes)
+
+
+def test_a_build_without_its_hash_is_found_by_its_label() -> None:
+    builds = [{"label": "11434", "path": "/opt/b1/llama-bench"}]
+    (card,) = only_cards(run(measured(1, [10.0, 10.1], build_label="11434"), builds=builds))
+    assert card.server.startswith("/opt/b1/llama-server -m ")
 
 
 def test_the_home_folder_is_left_to_the_shell() -> None:
