@@ -95,9 +95,12 @@ def _card_lines(card: UseCard) -> Iterator[str]:
     for note in card.notes:
         yield f"    Note: {_shown(note)}"
     if card.ollama is not None and card.ollama_server is not None:
-        yield "    Ollama, the server and then the model:"
+        yield "    Ollama. In one terminal, the server, which stays there:"
         yield ""
         yield printable(card.ollama_server)
+        yield ""
+        yield "    In another, the model:"
+        yield ""
         yield from (printable(line) for line in card.ollama.split("\n"))
         yield ""
     for note in card.ollama_notes:

@@ -50,6 +50,16 @@ def test_the_command_and_its_evidence_are_printed() -> None:
     assert "\u202f" not in text
 
 
+def test_the_server_of_ollama_has_a_terminal_of_its_own() -> None:
+    _store(_two_settings())
+    lines = _best("quick").output.splitlines()
+    served = next(n for n, line in enumerate(lines) if line.endswith("ollama serve"))
+    written = next(n for n, line in enumerate(lines) if line.startswith("cat > Modelfile"))
+    assert "In one terminal" in lines[served - 2]
+    assert "In another" in lines[written - 2]
+    assert served < written - 2
+
+
 def test_json_tells_rows_commands_and_doubts() -> None:
     _store(_two_settings())
     told = json.loads(_best("--json", "--for", "tg").output)
