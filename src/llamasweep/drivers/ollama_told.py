@@ -58,10 +58,16 @@ def applied_by(serving: Serving, placement: Mapping[str, Any]) -> dict[str, Scal
 def doubts_of(
     plan: Plan, replies: Sequence[Reply], version: str, cached_counts: Sequence[int]
 ) -> set[str]:
-    """Flags of a cell. cached_counts: tokens from the cache by the server's log, since its first timed request."""
+    """Flags of a cell. cached_counts: tokens from the cache by the server's log, since its first timed request.
+
+    Where the log counts every request, it rules over the guess from a rate that jumped: a busy machine makes rates jump as well.
+    """
     flags = {flag for reply in replies for flag in reply.flags}
-    if not plan.is_warm and max(cached_counts, default=0) > CACHED_TOLERANCE_TOKENS:
+    has_cached = max(cached_counts, default=0) > CACHED_TOLERANCE_TOKENS
+    if has_cached and not plan.is_warm:
         flags.add("prompt_cached")
+    elif len(cached_counts) >= len(replies):
+        flags.discard("prompt_cached")
     if any(r.durations.prompt_eval_count not in (None, plan.n_prompt) for r in replies):
         flags.add("prompt_length_differs")
     known = parse_version(version)
