@@ -47,15 +47,9 @@ class Trust:
 
 def trust(runs: Sequence[RunData], rows: Sequence[Row]) -> Trust:
     """The section's data."""
-    flagged = sum(bool(row.flags) for row in rows)
-    measured = sum(row.rates is not None for row in rows)
     differences = Counter(text for row in rows for text in row.attempt.differences)
     return Trust(
-        mark=(
-            f"{figures.counted(flagged, 'row')} of {figures.count(len(rows))} with a doubt"
-            if flagged
-            else f"no doubts in {figures.counted(measured, 'measured row')}"
-        ),
+        mark=_mark([row for row in rows if row.rates is not None]),
         repetitions=_repetitions(rows),
         doubts=_doubts(rows),
         n_told_by_findings=sum(len(_untold(row)) < len(row.flags) for row in rows),
@@ -65,6 +59,22 @@ def trust(runs: Sequence[RunData], rows: Sequence[Row]) -> Trust:
         synthetic=_synthetic(rows),
         sampler=_sampler(runs),
     )
+
+
+def _mark(measured: Sequence[Row]) -> str:
+    """A measured row is in doubt by a flag of the run or an alarm about it."""
+    if not measured:
+        return "nothing was measured"
+    n_doubtful = sum(is_doubtful(row) for row in measured)
+    of = figures.counted(len(measured), "measured row")
+    if not n_doubtful:
+        return f"no doubts in {of}"
+    return f"{figures.count(n_doubtful)} of {of} with a doubt"
+
+
+def is_doubtful(row: Row) -> bool:
+    """Whether the run flagged it or an alarm stands about it."""
+    return bool(row.flags) or any(finding.severity == "alarm" for finding in row.findings)
 
 
 def _repetitions(rows: Sequence[Row]) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from llamasweep.report.figures import THIN
 from llamasweep.report.repeat import MAX_GROUPS, repeat
 from llamasweep.report.rows import rows_of
 from llamasweep.report.trust import Trust, trust
+from llamasweep.results.findings import Finding
 from llamasweep.results.records import RunData
 from llamasweep.sweep import schema
 from llamasweep.sweep.cell import Cell
@@ -38,11 +40,27 @@ def test_doubts_are_counted_explained_and_linked() -> None:
     view = _trust(run_of(sweep_parts(models=("m",), quants=("Q4_0",), depths=(0,))))
     (doubt,) = view.doubts
     assert (doubt.word, doubt.n_rows, doubt.anchors) == ("noisy", 2, ("row-5", "row-6"))
-    assert view.mark == "2 rows of 6 with a doubt"
+    assert view.mark == "2 of 6 measured rows with a doubt"
 
 
 def test_no_doubts_are_said_as_such() -> None:
     assert _trust(run_of([measured(1, [1.0, 1.0])])).mark == "no doubts in 1 measured row"
+
+
+def test_an_alarm_about_a_row_is_a_doubt() -> None:
+    run = run_of([measured(1, [8.0, 8.1]), measured(2, [8.0, 8.1], n_depth=512)])
+    rows = rows_of([run])
+    alarm = Finding(
+        kind="above_ceiling", severity="alarm", evidence=(), cause="", next_step="", attempt_ids=()
+    )
+    warning = replace(alarm, severity="warning")
+    doubted = [replace(rows[0], findings=(alarm,)), replace(rows[1], findings=(warning,))]
+    assert trust([run], doubted).mark == "1 of 2 measured rows with a doubt"
+
+
+def test_where_only_cells_failed_nothing_was_measured() -> None:
+    run = run_of([lost(1, status="failed", flags=("busy_neighbour",)), lost(2, status="failed")])
+    assert _trust(run).mark == "nothing was measured"
 
 
 def test_left_out_repetitions_are_told() -> None:
