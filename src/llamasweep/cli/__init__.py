@@ -6,8 +6,9 @@ import contextlib
 import importlib
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -96,7 +97,7 @@ def app() -> None:
 def main() -> None:
     """Run the command line; the single place where the process ends."""
     try:
-        with _polite_signals():
+        with _polite_signals(), _told_warnings():
             app.main(standalone_mode=False)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
@@ -114,6 +115,31 @@ def main() -> None:
         if problem.hint:
             click.echo(f"  {printable_lines(problem.hint)}", err=True)
         sys.exit(problem.exit_code)
+
+
+@contextlib.contextmanager
+def _told_warnings() -> Iterator[None]:
+    """What llamasweep itself warns of, such as a part of the results that cannot be read, as a sentence on stderr."""
+    usual = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if category.__module__.startswith("llamasweep."):
+            click.echo(f"Warning: {printable(message)}", err=True)
+        else:
+            usual(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 @contextlib.contextmanager

@@ -37,6 +37,10 @@ def info_from_text(text: str, where: str) -> RunInfo:
         version = document["schema_version"]
     except (ValueError, TypeError, KeyError) as problem:
         raise StoreError(f"{where} is damaged: {problem}", hint=_TABLES_READABLE) from problem
+    except RecursionError as problem:
+        raise StoreError(
+            f"{where} is damaged: nested too deeply", hint=_TABLES_READABLE
+        ) from problem
     check_version(version if isinstance(version, int) else None, where)
     if wrong := _of_wrong_kind(document):
         raise StoreError(f"{where} is damaged: {', '.join(wrong)} cannot be so")

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from llamasweep.errors import StoreError
+from llamasweep.errors import StoreError, quoted
 from llamasweep.results.columns import TABLES
-from llamasweep.results.records import RunData, RunInfo
+from llamasweep.results.records import Attempt, RunData, RunInfo
 from llamasweep.store.parquet import INFO_NAME, RunStore
-from llamasweep.store.reader import read_table, table_path
+from llamasweep.store.reader import part_files, read_table, table_path
 from llamasweep.store.schema import united
 
 if TYPE_CHECKING:
@@ -120,18 +120,49 @@ def is_run(path: Path) -> bool:
 
 
 def load_run(path: Path) -> RunData:
-    """A whole run. What could not be read is said in `info.notes`. Raises StoreError."""
+    """A whole run. What could not be read is warned of (`UnreadablePartWarning`) and leads `info.notes`.
+
+    Raises StoreError, also where every row of a run that measured something is lost, and where its rows are another run's.
+    """
     store = RunStore.open(path)
     info = store.read_info()
+    attempts = tuple(store.attempts())
     unreadable = store.unreadable()
-    if unreadable:
-        info = dataclasses.replace(info, notes=[*info.notes, *unreadable])
+    if not attempts:
+        _check_nothing_lost(store, info)
+    _check_own(path, info, attempts)
+    for text in unreadable:
+        warnings.warn(f"{path.name}: {text}", UnreadablePartWarning, stacklevel=2)
     return RunData(
-        info=info,
-        attempts=tuple(store.attempts()),
+        info=dataclasses.replace(info, notes=[*unreadable, *info.notes]),
+        attempts=attempts,
         samples=tuple(store.samples()),
         readings=tuple(store.readings()),
     )
+
+
+def _check_nothing_lost(store: RunStore, info: RunInfo) -> None:
+    """A run without a row is no run in which nothing was tried where its table is damaged or gone. Raises StoreError."""
+    path = table_path(store.run_dir, "cells")
+    hint = f"restore {path.name} from a copy, or measure the sweep again"
+    if unreadable := store.table("cells").unreadable:
+        raise StoreError(f"no row of {store.run_dir} is left: {'; '.join(unreadable)}", hint=hint)
+    if not part_files(store.run_dir, "cells") and info.groups:
+        raise StoreError(
+            f"{path} is missing or empty, and {INFO_NAME} tells of {len(info.groups)} measured groups",
+            hint=hint,
+        )
+
+
+def _check_own(path: Path, info: RunInfo, attempts: Sequence[Attempt]) -> None:
+    """Raises StoreError where rows name another run than run.json does."""
+    others = sorted({a.run_id for a in attempts} - {info.run_id})
+    if others:
+        named = ", ".join(quoted(one) for one in others[:_MOST_NAMED])
+        raise StoreError(
+            f"{path / INFO_NAME} is of the run {quoted(info.run_id)}, and cells.parquet beside it holds rows of {named}",
+            hint="files of several runs are mixed: put each run's files in a folder of their own",
+        )
 
 
 def load_frame(path: str | Path) -> pd.DataFrame:

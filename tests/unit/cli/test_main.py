@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 from llamasweep.cli import main
 from llamasweep.errors import EXIT_INTERRUPTED, EXIT_STORE
+from llamasweep.store.locate import UnreadablePartWarning
 
 
 @pytest.mark.parametrize("words", [["status"], ["report"], ["results", "show"]])
@@ -52,3 +54,20 @@ def test_a_signal_ends_any_verb_as_ctrl_c_does_and_clears_up(
     assert "Stopped." in capsys.readouterr().err
     assert cleared == ["up"]
     assert signal.getsignal(number) is before
+
+
+@pytest.mark.filterwarnings("always")
+def test_what_llamasweep_warns_of_is_a_sentence_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work(**_: object) -> None:
+        warnings.warn("a part cannot be read\x1b", UnreadablePartWarning, stacklevel=1)
+
+    monkeypatch.setattr("llamasweep.cli.schema.command.callback", work)
+    monkeypatch.setattr(sys, "argv", ["llamasweep", "schema"])
+    usual = warnings.showwarning
+    main()
+    told = capsys.readouterr()
+    assert told.err == "Warning: a part cannot be read\\x1b\n"
+    assert told.out == ""
+    assert warnings.showwarning is usual

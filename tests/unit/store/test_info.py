@@ -27,3 +27,8 @@ def test_a_field_of_the_wrong_kind_is_refused_by_name(name: str, value: Any) -> 
 
 def test_what_was_written_is_read_back() -> None:
     assert info_from_text(info_text(run_info()), "run.json") == run_info()
+
+
+def test_a_text_that_is_nested_too_deeply_is_damaged() -> None:
+    with pytest.raises(StoreError, match=r"run\.json is damaged: nested too deeply"):
+        info_from_text("[" * 200_000, "run.json")

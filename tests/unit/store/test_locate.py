@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -120,7 +121,8 @@ def test_a_loaded_run_says_what_could_not_be_read(tmp_path: Path) -> None:
         store.write_group(*group(f"g{number}"))
     (table_path(store.run_dir, "samples") / "000002-g0.parquet").write_bytes(b"PAR1")
 
-    run = locate.load_run(store.run_dir)
+    with pytest.warns(UnreadablePartWarning, match=r"000002-g0\.parquet cannot be read"):
+        run = locate.load_run(store.run_dir)
 
     assert len(run.attempts) == 4
     assert len(run.samples) == 4
@@ -185,3 +187,75 @@ def test_load_results_needs_no_run_json(tmp_path: Path) -> None:
     (store.run_dir / "run.json").unlink()
 
     assert len(llamasweep.load_results(store.run_dir)) == 1
+
+
+def _damage(store: RunStore) -> Path:
+    store.compact()
+    path = table_path(store.run_dir, "cells")
+    path.write_bytes(path.read_bytes()[:100])
+    return path
+
+
+def test_a_run_whose_only_table_of_cells_is_damaged_is_no_empty_run(tmp_path: Path) -> None:
+    store = _run(tmp_path, "quick", hour=1)
+    _damage(store)
+
+    with pytest.raises(
+        StoreError, match=r"no row of .* is left: cells\.parquet cannot be read"
+    ) as told:
+        locate.load_run(store.run_dir)
+
+    assert told.value.hint == "restore cells.parquet from a copy, or measure the sweep again"
+
+
+def test_a_run_that_measured_groups_and_lost_its_cells_is_no_empty_run(tmp_path: Path) -> None:
+    store = _run(tmp_path, "quick", hour=1)
+    store.write_info(dataclasses.replace(store.read_info(), groups=[{"group_id": "g1"}]))
+    store.compact()
+    table_path(store.run_dir, "cells").unlink()
+
+    with pytest.raises(
+        StoreError, match=r"cells\.parquet is missing or empty, and run\.json tells of 1"
+    ):
+        locate.load_run(store.run_dir)
+
+
+def test_a_run_in_which_nothing_was_tried_yet_loads_without_a_row(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, run_info())
+
+    assert locate.load_run(store.run_dir).attempts == ()
+
+
+def test_a_damaged_part_is_warned_of_and_leads_the_notes_and_the_rest_loads(tmp_path: Path) -> None:
+    store = _run(tmp_path, "quick", hour=1)
+    run_id = store.read_info().run_id
+    store.write_group("g2", [attempt("g2", run_id=run_id)])
+    store.write_info(dataclasses.replace(store.read_info(), notes=["an earlier note"]))
+    (table_path(store.run_dir, "cells") / "000002-g1.parquet").write_bytes(b"PAR1")
+
+    with pytest.warns(UnreadablePartWarning, match=r"000002-g1\.parquet cannot be read"):
+        loaded = locate.load_run(store.run_dir)
+
+    assert [a.group_id for a in loaded.attempts] == ["g2"]
+    assert "000002-g1.parquet cannot be read" in loaded.info.notes[0]
+    assert loaded.info.notes[1] == "an earlier note"
+
+
+def test_rows_of_another_run_than_run_json_names_are_refused(tmp_path: Path) -> None:
+    store = _run(tmp_path, "quick", hour=1)
+    store.write_info(dataclasses.replace(store.read_info(), run_id="another"))
+
+    with pytest.raises(
+        StoreError, match=r"is of the run 'another', and cells\.parquet beside it holds"
+    ):
+        locate.load_run(store.run_dir)
+
+
+def test_a_run_json_that_is_nested_too_deeply_does_not_hide_the_other_runs(tmp_path: Path) -> None:
+    good, bad = _run(tmp_path, "quick", hour=1), _run(tmp_path, "other", hour=2)
+    (bad.run_dir / "run.json").write_text("[" * 200_000, encoding="utf-8")
+
+    entries = {e.path: e.problem for e in locate.list_runs(tmp_path)}
+
+    assert entries[good.run_dir] is None
+    assert "nested too deeply" in str(entries[bad.run_dir])
