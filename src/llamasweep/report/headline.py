@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from llamasweep.report import figures
 from llamasweep.report.comparison import load, median, shallowest
+from llamasweep.report.flags import flag_word
 from llamasweep.report.names import load_words
 from llamasweep.report.rows import Row
 from llamasweep.report.strips import of_least_load
 from llamasweep.report.told import Told
-from llamasweep.results.contenders import BROKEN_ABOVE
+from llamasweep.results.contenders import BROKEN_ABOVE, HARMLESS_FLAGS
 from llamasweep.results.records import FAILED_STATUSES
 
 __all__ = ["BROKEN_ABOVE", "allowed_words", "fastest", "headline", "outcome_words", "share"]
@@ -19,16 +20,37 @@ __all__ = ["BROKEN_ABOVE", "allowed_words", "fastest", "headline", "outcome_word
 def fastest(rows: Sequence[Row]) -> tuple[Row | None, Row | None]:
     """(tg, pp) that the page is called after: the model that generates fastest, and how fast the same one reads.
 
-    Of the least load and depth and of the longest test; None where there is no such rate.
+    Of the least load and depth and of the longest test; None where there is no such rate. A rate with a doubt stands for a
+    model only where that has none without.
     """
     measured = [row for row in rows if row.rates is not None]
     tg = shallowest(of_least_load(measured, "tg"))
     pp = shallowest(of_least_load(measured, "pp"))
-    writer = max(tg, key=median, default=None)
+    writer = _reliable_fastest(tg)
     if writer is None:
-        return None, max(pp, key=median, default=None)
+        return None, _reliable_fastest(pp)
     same = [row for row in pp if row.subject == writer.subject]
-    return writer, max(same, key=median, default=None)
+    return writer, _reliable_fastest(same)
+
+
+def _reliable_fastest(rows: Sequence[Row]) -> Row | None:
+    """The fastest of what stands for each model: its rows without a doubt, else all of them."""
+    of_model: dict[str, list[Row]] = {}
+    for row in rows:
+        of_model.setdefault(row.subject, []).append(row)
+    stand = [
+        max([row for row in found if not doubts(row)] or found, key=median)
+        for found in of_model.values()
+    ]
+    return max(stand, key=median, default=None)
+
+
+def doubts(row: Row) -> tuple[str, ...]:
+    """Flags for which `best` does not rely on a rate either."""
+    found = tuple(flag for flag in row.flags if flag not in HARMLESS_FLAGS)
+    share_of_bound = None if row.attempt.ceiling_is_reference else row.fraction.value
+    is_above = share_of_bound is not None and share_of_bound > BROKEN_ABOVE
+    return (*found, "above_ceiling") if is_above and "above_ceiling" not in found else found
 
 
 def headline(rows: Sequence[Row], where: str, told: Told | None = None) -> str:
@@ -63,7 +85,9 @@ def headline(rows: Sequence[Row], where: str, told: Told | None = None) -> str:
 
 
 def _asked(row: Row, told: Told) -> str:
-    words = load_words(load(row))
+    doubtful = ", ".join(flag_word(flag) for flag in doubts(row))
+    said = [load_words(load(row)), f"not to be relied on: {doubtful}" if doubtful else ""]
+    words = "; ".join(text for text in said if text)
     return f" ({told.name(words)})" if words else ""
 
 

@@ -347,3 +347,22 @@ def test_bars_are_titled_with_the_fastest() -> None:
     assert panel_titles.rates_title(rows).startswith("tiny-llama Q4_0 writes ")
     assert panel_titles.rates_title(rows).endswith("tokens a second, the fastest of 4")
     assert panel_titles.rates_title(rows[:1]).endswith("tokens a second")
+
+
+def test_the_title_prefers_a_rate_without_a_doubt() -> None:
+    noisy = measured(1, [30.0, 12.0, 30.0], flags=("wide_spread",), requested={"n_threads": 4})
+    quiet = measured(2, [18.0, 18.1, 18.0], requested={"n_threads": 2})
+    title = headline.headline(_rows([noisy, quiet]), "X")
+    assert "writes 18.0 tokens a second" in title
+    assert "relied" not in title
+
+
+def test_a_title_of_a_doubtful_rate_says_so() -> None:
+    noisy = measured(1, [20.0, 12.0, 20.0], flags=("wide_spread",))
+    title = headline.headline(_rows([noisy]), "X")
+    assert "writes 20.0 tokens a second (not to be relied on: noisy)" in title
+
+
+def test_a_flag_that_only_explains_a_rate_is_no_doubt_of_the_title() -> None:
+    slow = measured(1, [18.0, 18.1, 18.0], flags=("first_sample_slow",))
+    assert "relied" not in headline.headline(_rows([slow]), "X")
