@@ -140,6 +140,7 @@ def comparison_lines(judgement: Judgement, a: Side, b: Side) -> list[str]:
         difference_lines,
         headline,
         line_cells,
+        reason_lines,
         table_heads,
     )
 
@@ -156,11 +157,7 @@ def comparison_lines(judgement: Judgement, a: Side, b: Side) -> list[str]:
     if cells:
         rows = [[cell.replace(_THIN, " ") for cell in line_cells(line)] for line in cells]
         shown += [fitted_table(table_heads(), rows, right=("A", "B", "rounds"))]
-    whys = [
-        printable(f"{line.what}: {line.verdict}, {line.why}".replace(_THIN, " "))
-        for line in cells
-        if line.why
-    ]
+    whys = [printable(text.replace(_THIN, " ")) for text in reason_lines(cells)]
     return [*shown, *(["", *whys] if whys else [])]
 
 

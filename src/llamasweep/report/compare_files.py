@@ -14,6 +14,7 @@ from llamasweep.report.compare_words import (
     difference_lines,
     headline,
     line_cells,
+    reason_lines,
     table_heads,
     why_words,
 )
@@ -23,6 +24,7 @@ from llamasweep.stats.judged import JudgedCell, Judgement
 
 MOST_MARKDOWN_CELLS = 5
 MOST_MARKDOWN_DIFFERENCES = 3
+MOST_MARKDOWN_REASONS = 5
 
 
 def markdown_summary(judgement: Judgement, a_name: str, b_name: str, note: str | None) -> str:
@@ -40,9 +42,19 @@ def markdown_summary(judgement: Judgement, a_name: str, b_name: str, note: str |
     lines_of_cells = cell_lines(judgement)
     if lines_of_cells:
         parts.append(_markdown_table(lines_of_cells))
+    parts += _markdown_reasons(reason_lines(lines_of_cells))
     if note:
         parts.append(markdown_text(note))
     return "\n\n".join(parts) + "\n"
+
+
+def _markdown_reasons(reasons: Sequence[str]) -> list[str]:
+    if not reasons:
+        return []
+    lines = [f"- {markdown_text(text)}" for text in reasons[:MOST_MARKDOWN_REASONS]]
+    if len(reasons) > MOST_MARKDOWN_REASONS:
+        lines.append(f"- {figures.counted(len(reasons) - MOST_MARKDOWN_REASONS, 'more reason')}")
+    return ["\n".join(lines)]
 
 
 def _markdown_table(lines: Sequence[CellLine]) -> str:

@@ -130,7 +130,7 @@ def why_words(judged: JudgedCell) -> str | None:
 def _side_words(rows: Sequence[Attempt]) -> str:
     rates = [row.median_tps for row in rows if row.status == "ok" and row.median_tps is not None]
     if rates:
-        return figures.number(median(rates))
+        return figures.rate(median(rates))
     if not rows:
         return "not asked"
     return rows[-1].status.replace("_", " ")
@@ -145,6 +145,20 @@ def line_cells(line: CellLine) -> tuple[str, ...]:
     """A line as cells under `table_heads`; an empty one as a dash."""
     return tuple(
         text or "–" for text in (line.what, line.a, line.b, line.change, line.verdict, line.rounds)
+    )
+
+
+def reason_lines(lines: Sequence[CellLine]) -> tuple[str, ...]:
+    """Why cells are not comparable, failed or are not as sure: a line per reason; several cells of one reason as their number."""
+    of_reason: dict[tuple[str, str], list[CellLine]] = {}
+    for line in lines:
+        if line.why:
+            of_reason.setdefault((line.verdict, line.why), []).append(line)
+    return tuple(
+        f"{found[0].what}: {verdict}, {why}"
+        if len(found) == 1
+        else f"{figures.counted(len(found), 'cell')} {verdict}: {why}"
+        for (verdict, why), found in of_reason.items()
     )
 
 

@@ -48,6 +48,17 @@ class Side:
 
 
 def find_sides(root: Path, a: str, b: str, *, run: str | None = None) -> tuple[Side, Side]:
+    """The sides that two words mean, as `_find_sides` reads them. Raises StoreError, and UsageError where both are the same."""
+    sides = _find_sides(root, a, b, run=run)
+    if sides[0].run_id == sides[1].run_id and sides[0].rows == sides[1].rows:
+        raise UsageError(
+            f"A and B are the same: {sides[0].name}",
+            hint="Name two runs, two builds of one run, or a baseline and a run.",
+        )
+    return sides
+
+
+def _find_sides(root: Path, a: str, b: str, *, run: str | None) -> tuple[Side, Side]:
     """The sides that two words mean.
 
     A word is a baseline file, RUN:BUILD, a run (id, its beginning, the name of a sweep, a folder), or, where neither word is

@@ -185,6 +185,35 @@ def test_sides_that_cannot_be_found_are_told(
         compare(*words)
 
 
+def test_rates_have_their_unit_and_equal_reasons_one_line(folder: Path) -> None:
+    many = [
+        one
+        for n in range(16)
+        for one in (
+            *rows(EVERY, build_label="b10488", cell_id=f"c{n}", n_depth=n, model_hash="x"),
+            *rows(EVERY, build_label="b11434", cell_id=f"c{n}", n_depth=n, model_hash="y"),
+        )
+    ]
+    store(many)
+    text = compare("b10488", "b11434", "--markdown", "s.md").output
+    assert text.count("the model has another content") == 1
+    assert "16 cells not comparable: the model has another content" in text
+    assert " t/s" in text
+    markdown = (folder / "s.md").read_text(encoding="utf-8").replace("\u202f", " ")
+    assert "- 16 cells not comparable: the model has another content" in markdown
+    assert " t/s | " in markdown
+
+
+@pytest.mark.parametrize(
+    "words", [("nightly:b10488", "nightly:10488"), ("b10488", "10488"), ("one", "one")]
+)
+def test_one_side_twice_is_refused(words: tuple[str, str]) -> None:
+    store(rows(EVERY, build_label="b10488"), "20261128T140000Z-one-ab12cd")
+    store(two_builds(0.9))
+    with pytest.raises(UsageError, match="A and B are the same"):
+        compare(*words)
+
+
 def test_a_file_that_is_no_baseline_is_told(folder: Path) -> None:
     (folder / "b.json").write_text("{}", encoding="utf-8")
     store(two_builds(0.9))
