@@ -231,7 +231,7 @@ class RunStore:
 def _records(make: Callable[[Mapping[str, Any]], _Record], read: TableRead) -> list[_Record]:
     try:
         return [make(row) for row in plain_rows(read.rows)]
-    except (ValueError, TypeError) as problem:
+    except (ValueError, TypeError, OverflowError) as problem:
         raise StoreError(f"a row cannot be understood: {problem}") from problem
 
 

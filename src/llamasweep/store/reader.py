@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from llamasweep.store.files import set_aside
 from llamasweep.store.migrate import check_version, upgrade
-from llamasweep.store.schema import decoded, held_parts, schema_version, united
+from llamasweep.store.schema import check_types, decoded, held_parts, schema_version, united
 
 _PART_NAME = re.compile(r"(\d{6,})(?:-([A-Za-z0-9][A-Za-z0-9_.-]*))?\.parquet")
 """`000002-GROUP.parquet` holds one group; the two without a group are below."""
@@ -46,7 +46,7 @@ def table_path(run_dir: Path, name: str) -> Path:
 def read_table(run_dir: Path, name: str, *, only: Collection[str] | None = None) -> TableRead:
     """All rows of a table, none where it is not there; `only` keeps to parts of these names while it is a folder.
 
-    Raises StoreError for a newer schema.
+    Raises StoreError for a newer schema, and for a column whose values are of another type than they must be.
     """
     for _ in range(_ATTEMPTS_TO_READ - 1):
         try:
@@ -104,7 +104,9 @@ def _read_once(run_dir: Path, name: str, only: Collection[str] | None) -> TableR
             continue
         group_id = part_group(path)
         group_ids |= {group_id} if group_id is not None else held_parts(table.schema)
-        tables.append(decoded(table))
+        plain = decoded(table)
+        check_types(name, plain, str(path))
+        tables.append(plain)
     return TableRead(
         rows=united(name, tables),
         group_ids=frozenset(group_ids),

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from llamasweep.errors import StoreError, quoted
 from llamasweep.results.columns import TABLES, Column
 from llamasweep.results.records import SCHEMA_VERSION
 
@@ -60,6 +61,41 @@ def decoded(table: pa.Table) -> pa.Table:
         for f in table.schema
     ]
     return table.cast(pa.schema(fields))
+
+
+@functools.cache
+def _plain_schema(table: str) -> pa.Schema:
+    return decoded(arrow_table(table, [])).schema
+
+
+def check_types(name: str, part: pa.Table, where: str) -> None:
+    """Raises StoreError where a column of a decoded part is there twice, or in a type that today's cannot take in."""
+    if len(set(part.column_names)) < len(part.column_names):
+        raise StoreError(f"{where} is damaged: a column is there twice")
+    for wanted in _plain_schema(name):
+        if wanted.name not in part.column_names:
+            continue
+        found = part.schema.field(wanted.name).type
+        if not _fits(found, wanted.type):
+            raise StoreError(
+                f"{where}: the column {wanted.name} holds {quoted(str(found))}, and it must be {wanted.type}",
+                hint="some other program wrote it: restore the file from a copy, or write the column in its type",
+            )
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    is_type = pa.types
+    if found == wanted or is_type.is_null(found):
+        return True
+    if is_type.is_floating(wanted):
+        return bool(is_type.is_floating(found) or is_type.is_integer(found))
+    if is_type.is_integer(wanted):
+        return bool(is_type.is_signed_integer(found))
+    if is_type.is_list(wanted):
+        return bool(is_type.is_list(found) and is_type.is_string(found.value_type))
+    if is_type.is_timestamp(wanted):
+        return bool(is_type.is_timestamp(found) and found.tz is not None)
+    return bool(is_type.is_string(wanted) and is_type.is_large_string(found))
 
 
 def united(table: str, parts: Sequence[pa.Table]) -> pa.Table:

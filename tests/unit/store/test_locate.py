@@ -259,3 +259,37 @@ def test_a_run_json_that_is_nested_too_deeply_does_not_hide_the_other_runs(tmp_p
 
     assert entries[good.run_dir] is None
     assert "nested too deeply" in str(entries[bad.run_dir])
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("median_tps", pa.array(["fast"])),
+        ("n_prompt", pa.array([512.5])),
+        ("status", pa.array([1])),
+        ("flags", pa.array(["noisy"])),
+        ("started_at", pa.array(["yesterday"])),
+    ],
+)
+def test_a_column_of_another_type_is_refused_by_file_and_name(
+    tmp_path: Path, column: str, values: pa.Array
+) -> None:
+    store = _run(tmp_path, "quick", hour=1)
+    store.compact()
+    path = table_path(store.run_dir, "cells")
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(table.column_names.index(column), column, values), path)
+
+    with pytest.raises(StoreError, match=rf"cells\.parquet: the column {column} holds '"):
+        locate.load_run(store.run_dir)
+
+
+def test_whole_numbers_serve_as_a_rate(tmp_path: Path) -> None:
+    store = _run(tmp_path, "quick", hour=1)
+    store.compact()
+    path = table_path(store.run_dir, "cells")
+    table = pq.read_table(path)
+    place = table.column_names.index("median_tps")
+    pq.write_table(table.set_column(place, "median_tps", pa.array([7])), path)
+
+    assert locate.load_run(store.run_dir).attempts[0].median_tps == 7.0
