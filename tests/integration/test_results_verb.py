@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from tests.unit.store.records import attempt, run_info, samples_of
 
 from llamasweep.cli import app
-from llamasweep.store.locate import new_run_id
+from llamasweep.store.locate import UnreadablePartWarning, new_run_id
 from llamasweep.store.parquet import RunStore
 from llamasweep.store.reader import table_path
 
@@ -116,7 +116,8 @@ def test_show_of_an_unknown_column_names_the_nearest(root: Path) -> None:
 def test_show_says_what_could_not_be_read(root: Path) -> None:
     store = _run(root, "quick")
     table_path(store.run_dir, "samples").write_bytes(b"PAR1")
-    output = _call("show", "--results", root).output
+    with pytest.warns(UnreadablePartWarning, match=r"samples\.parquet cannot be read"):
+        output = _call("show", "--results", root).output
     assert "Note: samples.parquet cannot be read and was left alone" in output
 
 
@@ -221,6 +222,8 @@ def test_prune_of_models_stays_in_the_cache(
         ((), "nothing was named"),
         (("--keep", "1", "--older-than", "1d"), "two things"),
         (("--older-than", "soon"), "not a duration"),
+        (("--older-than", "5"), "'5' has no unit"),
+        (("--older-than", "1.5"), "'1.5' has no unit"),
     ],
 )
 def test_prune_without_a_clear_wish_is_refused(

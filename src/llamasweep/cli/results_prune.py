@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from llamasweep.errors import UsageError
+from llamasweep.errors import UsageError, quoted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,6 +89,10 @@ def _age(text: str | None, keep: int | None) -> timedelta | None:
     if keep is not None:
         raise UsageError(
             "--keep and --older-than say two things about the same runs", hint="give one of them"
+        )
+    if re.fullmatch(r"[\d.]+", text.strip()):
+        raise UsageError(
+            f"--older-than {quoted(text)} has no unit", hint="write days as 5d, hours as 5h"
         )
     try:
         return timedelta(seconds=parse_seconds(text))
