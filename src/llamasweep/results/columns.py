@@ -47,6 +47,21 @@ _KINDS: dict[str, ColumnType] = {
 }
 _APPLIED = "_applied"
 
+_NEVER_NEGATIVE = {
+    "tps",
+    "bytes_per_s",
+    "flop_per_s",
+    "flop_per_byte",
+    "bytes",
+    "flop",
+    "s",
+    "fraction",
+}
+_CALCULATIONS = {"flop", "flop_per_s"}
+_MOST = 1e15
+_MOST_CALCULATIONS = 1e24
+"""A thousand accelerators calculate 10^18 times a second; no other figure comes near 10^15."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Column:
@@ -136,6 +151,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
 """Table name (`cells` is `cells.parquet`) -> its columns in order."""
 
 _PARAMETER_NAMES = {p.name for p in PARAMETERS}
+_FLOATS = tuple(c for c in ATTEMPT_COLUMNS if c.type == "float64")
 _OF_SOURCE: dict[Source, tuple[Column, ...]] = {
     source: tuple(c for c in ATTEMPT_COLUMNS if c.source == source)
     for source in ("field", "requested", "applied", *_NESTED)
@@ -173,9 +189,13 @@ def to_row(attempt: Attempt) -> dict[str, Value]:
 def from_row(row: Mapping[str, Any]) -> Attempt:
     """The attempt that `to_row` was given; columns that are missing are None, unknown ones are ignored.
 
+    A number that nothing can have measured (not finite; a negative rate; above 10^15) is None with a reason.
     `telemetry` and `requests` are None where no figure of them is there. Raises ValueError where a needed column is missing.
     """
+    faults = _faults(row)
+    row = {**row, **dict.fromkeys(faults)} if faults else row
     fields = _loaded_fields(Attempt, row)
+    fields["reasons"] |= faults
     nested: dict[str, Any] = {}
     for source, record in _NESTED.items():
         figures = {c.key: row.get(c.name) for c in _OF_SOURCE[source]}
@@ -202,6 +222,24 @@ def record_from_row(record: type[_Record], row: Mapping[str, Any]) -> _Record:
     return record(**_loaded_fields(record, row))
 
 
+def _faults(row: Mapping[str, Any]) -> dict[str, str]:
+    """Columns whose number cannot be one that was measured -> why."""
+    found = {c.name: _fault(c, row.get(c.name)) for c in _FLOATS}
+    return {name: fault for name, fault in found.items() if fault is not None}
+
+
+def _fault(column: Column, value: float | None) -> str | None:
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        return "the file holds no finite number"
+    if value < 0 and column.unit in _NEVER_NEGATIVE:
+        return f"the file holds {value:g}, which is below 0"
+    if abs(value) > (_MOST_CALCULATIONS if column.unit in _CALCULATIONS else _MOST):
+        return f"the file holds {value:g}, which nothing can reach"
+    return None
+
+
 def _parameters(row: Mapping[str, Any], source: Literal["requested", "applied"]) -> dict[str, Any]:
     values = ((c.key, row.get(c.name)) for c in _OF_SOURCE[source])
     return {key: value for key, value in values if value is not None}
@@ -213,6 +251,8 @@ def _loaded_fields(record: type, row: Mapping[str, Any]) -> dict[str, Any]:
         value = row.get(column.name)
         if value is None and not column.nullable and column.type not in ("strings", "json"):
             raise ValueError(f"column {column.name} is missing")
+        if column.type == "float64" and not column.nullable and (fault := _fault(column, value)):
+            raise ValueError(f"column {column.name}: {fault}")
         fields[column.key] = _loaded(column, value)
     return fields
 
@@ -221,10 +261,21 @@ def _loaded(column: Column, value: Any) -> Any:
     if column.type == "strings":
         return tuple(value) if value is not None else ()
     if column.type == "json":
-        return json.loads(value) if value else {}
+        return _loaded_texts(column, value)
     if column.type == "timestamp" and value is not None:
         return value.astimezone(UTC)
     return value
+
+
+def _loaded_texts(column: Column, value: str | None) -> dict[str, str]:
+    """Raises ValueError where the text is no JSON object."""
+    try:
+        texts = json.loads(value) if value else {}
+    except RecursionError as problem:
+        raise ValueError(f"column {column.name}: nested too deeply") from problem
+    if not isinstance(texts, dict):
+        raise ValueError(f"column {column.name}: no JSON object")
+    return {name: str(text) for name, text in texts.items()}
 
 
 def _raw(attempt: Attempt, column: Column) -> Any:

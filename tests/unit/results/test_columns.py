@@ -8,8 +8,15 @@ from datetime import datetime
 import pytest
 from tests.unit.store.records import attempt, samples_of
 
-from llamasweep.results.columns import ATTEMPT_COLUMNS, TABLES, from_row, record_row, to_row
-from llamasweep.results.records import Attempt, TelemetryFigures
+from llamasweep.results.columns import (
+    ATTEMPT_COLUMNS,
+    TABLES,
+    from_row,
+    record_from_row,
+    record_row,
+    to_row,
+)
+from llamasweep.results.records import Attempt, Sample, TelemetryFigures
 from llamasweep.results.request_times import RequestTimes
 from llamasweep.sweep.parameters import PARAMETERS
 
@@ -106,3 +113,49 @@ def test_what_no_row_can_hold_is_refused() -> None:
         record_row(dataclasses.replace(samples_of(attempt())[0], tps=float("nan")))
     with pytest.raises(ValueError, match="status is missing"):
         from_row({k: v for k, v in to_row(attempt()).items() if k != "status"})
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("median_tps", float("nan"), "the file holds no finite number"),
+        ("median_tps", float("-inf"), "the file holds no finite number"),
+        ("median_tps", -5.0, "the file holds -5, which is below 0"),
+        ("median_tps", 1e300, "the file holds 1e+300, which nothing can reach"),
+        ("achieved_bytes_per_s", 1e300, "the file holds 1e+300, which nothing can reach"),
+        ("ceiling_fraction", -0.5, "the file holds -0.5, which is below 0"),
+        ("gpu_power_mean_w", float("inf"), "the file holds no finite number"),
+        ("ttft_median_s", -1.0, "the file holds -1, which is below 0"),
+    ],
+)
+def test_a_number_in_a_file_that_nothing_can_have_measured_is_absent_with_a_reason(
+    column: str, value: float, reason: str
+) -> None:
+    back = from_row(to_row(attempt()) | {column: value})
+
+    assert to_row(back)[column] is None
+    assert back.reasons[column] == reason
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("cpu_temperature_peak_c", -20.0), ("ceiling_peak_flop_per_s", 2e15), ("sample_std_tps", 0.0)],
+)
+def test_an_unusual_number_that_can_be_is_kept(column: str, value: float) -> None:
+    back = from_row(to_row(attempt()) | {column: value})
+
+    assert to_row(back)[column] == value
+    assert column not in back.reasons
+
+
+@pytest.mark.parametrize("tps", [float("nan"), -1.0, 1e300])
+def test_a_sample_with_an_impossible_rate_is_refused(tps: float) -> None:
+    row = record_row(samples_of(attempt())[0]) | {"tps": tps}
+    with pytest.raises(ValueError, match="column tps: the file holds"):
+        record_from_row(Sample, row)
+
+
+@pytest.mark.parametrize("text", ["[1]", "5", "[" * 100_000])
+def test_reasons_that_are_no_json_object_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="column reasons"):
+        from_row(to_row(attempt()) | {"reasons": text})
