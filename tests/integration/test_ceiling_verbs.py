@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -310,3 +311,20 @@ def test_a_size_without_its_unit_is_refused(option: str) -> None:
 
 def test_nothing_may_be_kept_free() -> None:
     assert call("fit", "Qwen3-4B", *CARD, "--reserve", "0").exit_code == 0
+
+
+def test_fit_names_the_unit_of_each_pair_of_rates() -> None:
+    shown = call("fit", "Qwen3-4B", *CARD).stdout
+    assert re.search(r"\d/[\d.]+ t/s", shown)
+
+
+@pytest.mark.parametrize(
+    ("verb", "n_prompt", "n_gen"), [("ceiling", 512, 128), ("whatif", 8192, 512)]
+)
+def test_the_help_names_the_lengths_that_are_taken(verb: str, n_prompt: int, n_gen: int) -> None:
+    shown = call(verb, "--help").stdout
+    assert f"Tokens of the prompt ({n_prompt})." in shown
+    assert f"Tokens generated ({n_gen})." in shown
+    silent = answered(verb, "Qwen3-4B", *CARD)
+    told = answered(verb, "Qwen3-4B", *CARD, "--n-prompt", str(n_prompt), "--n-gen", str(n_gen))
+    assert silent == told

@@ -35,7 +35,7 @@ _PARAMS = click.FloatRange(1, 1e15)
 @model_options
 @ONE_DEVICE
 @rig_options
-@test_options
+@test_options(512, 128)
 @cache_options
 @click.option("--n-ctx", type=_COUNT, metavar="N", help="Cells of the context (what is needed).")
 @click.option(

@@ -88,10 +88,8 @@ _RIG = (
 ONE_DEVICE = click.option(
     "--device", "device", metavar="NAME", help="A device of `llamasweep devices`, or 'A + B'."
 )
-_TEST = (
-    click.option("--depth", type=_FROM_0, metavar="N", help="Tokens that are cached already."),
-    click.option("--n-prompt", type=_COUNT, metavar="N", help="Tokens of the prompt (512)."),
-    click.option("--n-gen", type=_COUNT, metavar="N", help="Tokens generated (128)."),
+_DEPTH = click.option("--depth", type=_FROM_0, metavar="N", help="Tokens that are cached already.")
+_BATCHES = (
     click.option("--n-batch", type=_COUNT, metavar="N", help="Logical batch (2048)."),
     click.option("--n-ubatch", type=_COUNT, metavar="N", help="Physical batch (512)."),
 )
@@ -118,9 +116,15 @@ def rig_options(function: _Function) -> _Function:
     return _apply(_RIG, function)
 
 
-def test_options(function: _Function) -> _Function:
-    """Lengths, batches and depth."""
-    return _apply(_TEST, function)
+def test_options(n_prompt: int, n_gen: int) -> Callable[[_Function], _Function]:
+    """Lengths, batches and depth. The help names these lengths as what is taken where nothing is said."""
+    lengths = (
+        click.option(
+            "--n-prompt", type=_COUNT, metavar="N", help=f"Tokens of the prompt ({n_prompt})."
+        ),
+        click.option("--n-gen", type=_COUNT, metavar="N", help=f"Tokens generated ({n_gen})."),
+    )
+    return lambda function: _apply((_DEPTH, *lengths, *_BATCHES), function)
 
 
 def cache_options(function: _Function) -> _Function:

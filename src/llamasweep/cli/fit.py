@@ -146,9 +146,7 @@ def _cell(row: FitChoice | None) -> str:
         return "does not fit"
     flags = "" if row.where == "host" else f"-ngl {row.n_gpu_layers}"
     flags += f" -ncmoe {row.n_cpu_moe}" if row.n_cpu_moe else ""
-    return (
-        f"{flags:<18}{_short(row.decode_ceiling_tps)}/{_short(row.decode_ceiling_full_tps)}".strip()
-    )
+    return f"{flags:<18}{_short(row.decode_ceiling_tps)}/{_short(row.decode_ceiling_full_tps)} t/s".strip()
 
 
 def _short(value: float | None) -> str:

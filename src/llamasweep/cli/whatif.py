@@ -36,7 +36,7 @@ DEFAULT_N_PROMPT, DEFAULT_N_GEN, DEFAULT_STREAMS = 8192, 512, 8
     help="A device, memory such as DDR5-5600x2, or 'A + B'; repeat it for each column of the choice.",
 )
 @rig_options
-@test_options
+@test_options(DEFAULT_N_PROMPT, DEFAULT_N_GEN)
 @cache_options
 @click.option("--streams", type=click.IntRange(1, 65536), metavar="N", help="Users at once (8).")
 def command(devices: tuple[str, ...], **options: Any) -> None:
