@@ -14,6 +14,7 @@ from tests.integration.plain_timer import median_and_p95, time_answers
 from llamasweep.cli import app
 from llamasweep.errors import UsageError
 from llamasweep.results.flag_words import FLAGS
+from llamasweep.run.lock import SweepLock
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +107,13 @@ def test_what_makes_no_sense_is_refused(words: tuple[str, ...], told: str) -> No
     done = run_feel(*words)
     assert isinstance(done.exception, UsageError)
     assert told in done.exception.message
+
+
+@pytest.mark.parametrize(
+    "words", [("m", "--base-url", "ftp://127.0.0.1:1"), (), ("m", "--key-from", "SOME_KEY")]
+)
+def test_wrong_arguments_are_told_while_another_sweep_measures(words: tuple[str, ...]) -> None:
+    with SweepLock("another"):
+        done = run_feel(*words)
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.exit_code == 2

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from llamasweep.engines.http_exchange import ServerAddress
     from llamasweep.results.feeling import Feeling
     from llamasweep.results.latency import Spread
     from llamasweep.run.feel import Target, Wish
@@ -65,7 +66,8 @@ def command(model: str | None, is_json: bool, **options: Any) -> None:
     from llamasweep.run.lock import SweepLock
 
     wish = Wish(n_prompt=options["n_prompt"], n_gen=options["n_gen"], n_runs=options["runs"])
-    with SweepLock("feel"), _target(model, options, wish) as target:
+    address = _asked_address(model, options)
+    with SweepLock("feel"), _target(model, options, wish, address) as target:
         found = feel(target, wish, say=lambda text: click.echo(f"{text} …", err=True))
     if is_json:
         click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
@@ -75,24 +77,35 @@ def command(model: str | None, is_json: bool, **options: Any) -> None:
 
 
 @contextlib.contextmanager
-def _target(model: str | None, options: dict[str, Any], wish: Wish) -> Iterator[Target]:
-    from llamasweep.engines.http_exchange import parse_base_url
-    from llamasweep.engines.openai_client import key_from_environment
+def _target(
+    model: str | None, options: dict[str, Any], wish: Wish, address: ServerAddress | None
+) -> Iterator[Target]:
     from llamasweep.errors import UsageError
     from llamasweep.run.feel import find_ollama, served_file, target_at
 
-    refuse_unused(model, options)
-    if options["base_url"] is not None:
-        key = key_from_environment(options["key_from"])
-        address = parse_base_url(options["base_url"], key=key)
+    if address is not None:
         yield target_at(address, model, options["model_file"])
     elif model is None:
-        raise UsageError("no model was named", hint="Give a .gguf file, or --base-url.")
+        raise UsageError("no model was named")
     elif Path(model).is_file():
         with served_file(Path(model), wish, options["build"]) as target:
             yield target
     else:
         yield find_ollama(model)
+
+
+def _asked_address(model: str | None, options: dict[str, Any]) -> ServerAddress | None:
+    """The server of --base-url, None without. Raises UsageError for wrong arguments, whoever holds the machine's lock."""
+    from llamasweep.engines.http_exchange import parse_base_url
+    from llamasweep.engines.openai_client import key_from_environment
+    from llamasweep.errors import UsageError
+
+    refuse_unused(model, options)
+    if options["base_url"] is None:
+        if model is None:
+            raise UsageError("no model was named", hint="Give a .gguf file, or --base-url.")
+        return None
+    return parse_base_url(options["base_url"], key=key_from_environment(options["key_from"]))
 
 
 def refuse_unused(model: str | None, options: dict[str, Any]) -> None:
