@@ -150,12 +150,13 @@ class RunStore:
 
     def attempts(self) -> list[Attempt]:
         """Every attempt, in the order written."""
-        return _records(from_row, self.table(_COMMIT))
+        return _records(from_row, self.table(_COMMIT), self._file(_COMMIT))
 
     def samples(self) -> list[Sample]:
         """Repetitions of attempts that are there; those of a group that nobody committed do not count."""
         known = set(self.table(_COMMIT).rows.column("attempt_id").to_pylist())
-        samples = _records(lambda row: record_from_row(Sample, row), self.table("samples"))
+        read = self.table("samples")
+        samples = _records(lambda row: record_from_row(Sample, row), read, self._file("samples"))
         return [s for s in samples if s.attempt_id in known]
 
     def readings(self) -> list[Reading]:
@@ -225,14 +226,19 @@ class RunStore:
 
     def _readings(self, parts: Collection[str]) -> list[Reading]:
         read = read_table(self.run_dir, "telemetry", only=parts)
-        return _records(lambda row: record_from_row(Reading, row), read)
+        return _records(lambda row: record_from_row(Reading, row), read, self._file("telemetry"))
+
+    def _file(self, name: str) -> Path:
+        return table_path(self.run_dir, name)
 
 
-def _records(make: Callable[[Mapping[str, Any]], _Record], read: TableRead) -> list[_Record]:
+def _records(
+    make: Callable[[Mapping[str, Any]], _Record], read: TableRead, path: Path
+) -> list[_Record]:
     try:
         return [make(row) for row in plain_rows(read.rows)]
     except (ValueError, TypeError, OverflowError) as problem:
-        raise StoreError(f"a row cannot be understood: {problem}") from problem
+        raise StoreError(f"a row of {path} cannot be understood: {problem}") from problem
 
 
 def _rows(make: Callable[[Any], Mapping[str, Any]], records: Sequence[Any]) -> list[dict[str, Any]]:

@@ -293,3 +293,16 @@ def test_whole_numbers_serve_as_a_rate(tmp_path: Path) -> None:
     pq.write_table(table.set_column(place, "median_tps", pa.array([7])), path)
 
     assert locate.load_run(store.run_dir).attempts[0].median_tps == 7.0
+
+
+def test_a_sample_with_an_impossible_rate_is_refused_by_file_and_column(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, run_info())
+    store.write_group(*group("g1"))
+    store.compact()
+    path = table_path(store.run_dir, "samples")
+    table = pq.read_table(path)
+    wrong = pa.array([float("nan")] * table.num_rows)
+    pq.write_table(table.set_column(table.column_names.index("tps"), "tps", wrong), path)
+
+    with pytest.raises(StoreError, match=r"a row of .*samples\.parquet cannot be .* column tps"):
+        locate.load_run(store.run_dir)
