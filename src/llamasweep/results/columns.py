@@ -55,6 +55,9 @@ _NEVER_NEGATIVE = {
     "bytes",
     "flop",
     "s",
+    "j",
+    "w",
+    "mhz",
     "fraction",
 }
 _CALCULATIONS = {"flop", "flop_per_s"}
@@ -235,6 +238,8 @@ def _fault(column: Column, value: float | None) -> str | None:
         return "the file holds no finite number"
     if value < 0 and column.unit in _NEVER_NEGATIVE:
         return f"the file holds {value:g}, which is below 0"
+    if value == 0 and column.name == "energy_per_token_j":
+        return "the file holds 0: the energy counter did not move"
     if abs(value) > (_MOST_CALCULATIONS if column.unit in _CALCULATIONS else _MOST):
         return f"the file holds {value:g}, which nothing can reach"
     return None
