@@ -6,6 +6,8 @@ sentence and ends with its exit code. Nothing else exits.
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 
 EXIT_OK = 0
@@ -121,3 +123,26 @@ class MachineError(LlamasweepError):
     """The machine is not in a state in which measuring makes sense (`--only-if-quiet`)."""
 
     exit_code = EXIT_MACHINE
+
+
+_REASONS: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
+    ((UnicodeError,), "it is no UTF-8 text"),
+    ((RecursionError,), "nested too deeply"),
+    ((TypeError, AttributeError), "a value is of another kind than it must be"),
+)
+"""Problems that Python words for programmers, in other words."""
+
+
+def plain_reason(problem: BaseException) -> str:
+    """Why something went wrong, in the system's or our own words; Python's own wording is left out."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror
+    if isinstance(problem, json.JSONDecodeError):
+        return f"no JSON from line {problem.lineno}, column {problem.colno} on"
+    if isinstance(problem, KeyError):
+        return f"{quoted(str(problem.args[0]))} is missing" if problem.args else "a key is missing"
+    for kinds, words in _REASONS:
+        if isinstance(problem, kinds):
+            return words
+    lines = re.sub(r"\[Errno \d+\] ", "", str(problem)).strip().splitlines()
+    return lines[0][:200] if lines else "no reason was given"

@@ -13,7 +13,7 @@ from typing import Any
 
 from llamasweep.builds.records import read_record
 from llamasweep.builds.registry import Registry
-from llamasweep.errors import BuildError, StoreError, UsageError, quoted
+from llamasweep.errors import BuildError, StoreError, UsageError, plain_reason, quoted
 from llamasweep.machine.noise_record import load_noise
 from llamasweep.results.baseline import BASELINE_KIND, baseline_rows, read_baseline
 from llamasweep.results.records import Attempt, RunData, RunInfo
@@ -136,7 +136,7 @@ def baseline_side(path: Path) -> Side:
         baseline = read_baseline(plain)
     except (OSError, ValueError, RecursionError) as problem:
         raise StoreError(
-            f"{path} is no baseline that can be read: {_first_line(problem)}",
+            f"{path} is no baseline that can be read: {plain_reason(problem)}",
             hint=f"Make one with `llamasweep baseline save FILE`; it says {BASELINE_KIND!r}.",
         ) from problem
     return Side(
@@ -147,11 +147,6 @@ def baseline_side(path: Path) -> Side:
         is_drawn=False,
         run_id=None,
     )
-
-
-def _first_line(problem: Exception) -> str:
-    lines = str(problem).splitlines()
-    return lines[0][:200] if lines else type(problem).__name__
 
 
 def _whole_run(loaded: RunData) -> Side:

@@ -79,4 +79,6 @@ def _last_sign(run_dir: Path) -> str | None:
         with contextlib.suppress(FileNotFoundError):  # the runner renames meanwhile
             if path.is_file():
                 times.append(path.stat().st_mtime)
-    return datetime.fromtimestamp(max(times), tz=UTC).isoformat() if times else None
+    return (
+        datetime.fromtimestamp(max(times), tz=UTC).isoformat(timespec="seconds") if times else None
+    )

@@ -8,12 +8,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from llamasweep.errors import StoreError
+from llamasweep.errors import StoreError, plain_reason
 from llamasweep.results.records import RunInfo
 from llamasweep.store.migrate import check_version
 
 _TABLES_READABLE = "the tables beside it can still be read: llamasweep.load_results(folder)"
 _FIELDS = {field.name for field in dataclasses.fields(RunInfo)}
+_REQUIRED = tuple(
+    field.name
+    for field in dataclasses.fields(RunInfo)
+    if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+)
 _KINDS: dict[str, type] = {
     "run_id": str, "sweep_name": str, "started_at": str, "sweep_resolved": dict, "machine": dict, "versions": dict,
     "builds": list, "models": list, "groups": list, "notes": list, "n_cells_planned": int, "seed": int,
@@ -34,9 +39,13 @@ def info_from_text(text: str, where: str) -> RunInfo:
     """
     try:
         document = json.loads(text)
+        if not isinstance(document, dict):
+            raise StoreError(f"{where} is damaged: it holds no object", hint=_TABLES_READABLE)
         version = document["schema_version"]
     except (ValueError, TypeError, KeyError) as problem:
-        raise StoreError(f"{where} is damaged: {problem}", hint=_TABLES_READABLE) from problem
+        raise StoreError(
+            f"{where} is damaged: {plain_reason(problem)}", hint=_TABLES_READABLE
+        ) from problem
     except RecursionError as problem:
         raise StoreError(
             f"{where} is damaged: nested too deeply", hint=_TABLES_READABLE
@@ -44,10 +53,11 @@ def info_from_text(text: str, where: str) -> RunInfo:
     check_version(version if isinstance(version, int) else None, where)
     if wrong := _of_wrong_kind(document):
         raise StoreError(f"{where} is damaged: {', '.join(wrong)} cannot be so")
-    try:
-        return RunInfo(**{key: value for key, value in document.items() if key in _FIELDS})
-    except TypeError as problem:
-        raise StoreError(f"{where} is incomplete: {problem}", hint=_TABLES_READABLE) from problem
+    if missing := [name for name in _REQUIRED if name not in document]:
+        raise StoreError(
+            f"{where} is incomplete: {', '.join(missing)} missing", hint=_TABLES_READABLE
+        )
+    return RunInfo(**{key: value for key, value in document.items() if key in _FIELDS})
 
 
 def _of_wrong_kind(document: Mapping[str, Any]) -> list[str]:

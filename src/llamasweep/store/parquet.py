@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llamasweep.errors import StoreError
+from llamasweep.errors import StoreError, plain_reason
 from llamasweep.results.columns import TABLES, from_row, record_from_row, record_row, to_row
 from llamasweep.results.records import Attempt, Reading, RunInfo, Sample
 from llamasweep.store.files import FileOps, put, store_error, temporary
@@ -91,7 +91,7 @@ class RunStore:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             raise StoreError(
-                f"{self.run_dir} is no run: {problem}",
+                f"{self.run_dir} is no run: {plain_reason(problem)}",
                 hint="`llamasweep results list` shows the runs that are there",
             ) from problem
         return info_from_text(text, str(path))

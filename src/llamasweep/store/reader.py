@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from llamasweep.errors import plain_reason
 from llamasweep.store.files import set_aside
 from llamasweep.store.migrate import check_version, upgrade
 from llamasweep.store.schema import check_types, decoded, held_parts, schema_version, united
@@ -100,7 +101,7 @@ def _read_once(run_dir: Path, name: str, only: Collection[str] | None) -> TableR
             raise
         except (pa.ArrowException, OSError, ValueError) as problem:
             place = path.relative_to(run_dir)
-            unreadable.append(f"{place} cannot be read and was left alone: {_first_line(problem)}")
+            unreadable.append(f"{place} cannot be read and was left alone: {plain_reason(problem)}")
             continue
         group_id = part_group(path)
         group_ids |= {group_id} if group_id is not None else held_parts(table.schema)
@@ -119,8 +120,3 @@ def _read_part(path: Path, name: str) -> pa.Table:
         file = pq.ParquetFile(stream)
         version = check_version(schema_version(file.schema_arrow), str(path))
         return upgrade(name, file.read(), version)
-
-
-def _first_line(problem: Exception) -> str:
-    lines = str(problem).strip().splitlines()
-    return lines[0] if lines else type(problem).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -219,3 +220,12 @@ def test_a_file_that_is_no_baseline_is_told(folder: Path) -> None:
     store(two_builds(0.9))
     with pytest.raises(StoreError, match=r"b\.json is no baseline that can be read"):
         compare("b.json", "nightly:11434")
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "nothing"])
+def test_a_broken_baseline_is_told_without_pythons_words(folder: Path, text: str) -> None:
+    (folder / "b.json").write_text(text, encoding="utf-8")
+    store(two_builds(0.9))
+    with pytest.raises(StoreError, match=r"b\.json is no baseline") as problem:
+        compare("b.json", "nightly:11434")
+    assert not re.search("Errno|indices|Expecting|object has", problem.value.message)

@@ -97,7 +97,7 @@ def test_the_run_that_holds_the_lock_is_running(store: RunStore) -> None:
 def test_the_last_sign_is_the_newest_file(store: RunStore) -> None:
     for path in store.run_dir.rglob("*"):
         os.utime(path, (0, 0))
-    os.utime(store.run_dir / "run.json", (60, 60))
+    os.utime(store.run_dir / "run.json", (60.75, 60.75))
     assert read_standing(store.run_dir)["last_sign_at"] == "1970-01-01T00:01:00+00:00"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -32,3 +33,19 @@ def test_what_was_written_is_read_back() -> None:
 def test_a_text_that_is_nested_too_deeply_is_damaged() -> None:
     with pytest.raises(StoreError, match=r"run\.json is damaged: nested too deeply"):
         info_from_text("[" * 200_000, "run.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1, 2]", "run.json is damaged: it holds no object"),
+        ("{", "run.json is damaged: no JSON from line 1, column 2 on"),
+        ("{}", "run.json is damaged: 'schema_version' is missing"),
+        ('{"schema_version": 1}', "run.json is incomplete: llamasweep_version, run_id, "),
+    ],
+)
+def test_damage_is_told_without_pythons_words(text: str, said: str) -> None:
+    with pytest.raises(StoreError) as problem:
+        info_from_text(text, "run.json")
+    assert problem.value.message.startswith(said)
+    assert not re.search("indices|__init__|Errno|argument", problem.value.message)
