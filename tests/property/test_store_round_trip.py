@@ -21,7 +21,7 @@ from llamasweep.store.parquet import RunStore
 _INT64 = st.integers(-(2**63), 2**63 - 1)
 _VALUES: dict[str, st.SearchStrategy[Any]] = {
     "int64": _INT64,
-    "float64": st.floats(allow_nan=False, allow_infinity=False),
+    "float64": st.floats(min_value=0, max_value=1e15, exclude_min=True),
     "string": st.text(max_size=20),
     "bool": st.booleans(),
     "timestamp": st.datetimes(

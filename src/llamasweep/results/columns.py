@@ -60,6 +60,7 @@ _NEVER_NEGATIVE = {
     "mhz",
     "fraction",
 }
+_SPREADS = {"sample_std_tps", "mad_tps"}
 _CALCULATIONS = {"flop", "flop_per_s"}
 _MOST = 1e15
 _MOST_CALCULATIONS = 1e24
@@ -238,10 +239,18 @@ def _fault(column: Column, value: float | None) -> str | None:
         return "the file holds no finite number"
     if value < 0 and column.unit in _NEVER_NEGATIVE:
         return f"the file holds {value:g}, which is below 0"
-    if value == 0 and column.name == "energy_per_token_j":
-        return "the file holds 0: the energy counter did not move"
+    if value == 0:
+        return _fault_of_zero(column)
     if abs(value) > (_MOST_CALCULATIONS if column.unit in _CALCULATIONS else _MOST):
         return f"the file holds {value:g}, which nothing can reach"
+    return None
+
+
+def _fault_of_zero(column: Column) -> str | None:
+    if column.name == "energy_per_token_j":
+        return "the file holds 0: the energy counter did not move"
+    if column.unit == "tps" and column.nullable and column.name not in _SPREADS:
+        return "the file holds 0, which is no rate"
     return None
 
 

@@ -125,6 +125,7 @@ def test_what_no_row_can_hold_is_refused() -> None:
         ("achieved_bytes_per_s", 1e300, "the file holds 1e+300, which nothing can reach"),
         ("ceiling_fraction", -0.5, "the file holds -0.5, which is below 0"),
         ("gpu_power_mean_w", float("inf"), "the file holds no finite number"),
+        ("median_tps", 0.0, "the file holds 0, which is no rate"),
         ("energy_per_token_j", 0.0, "the file holds 0: the energy counter did not move"),
         ("gpu_energy_j", -2.0, "the file holds -2, which is below 0"),
         ("ttft_median_s", -1.0, "the file holds -1, which is below 0"),
