@@ -192,7 +192,10 @@ def _builds_of_newest(root: Path, a: str, b: str) -> tuple[Side, Side]:
     for entry in list_runs(root):
         if entry.info is None:
             continue
-        loaded = load_run(entry.path)
+        try:
+            loaded = load_run(entry.path)
+        except StoreError:  # a run that cannot be read is none with these builds
+            continue
         if build_named(loaded, a) is not None and build_named(loaded, b) is not None:
             return _of_run(loaded, a), _of_run(loaded, b)
     raise StoreError(

@@ -141,6 +141,17 @@ def test_a_run_that_stopped_when_clear_needs_its_fresh_rounds() -> None:
     assert "confirmed by 10 fresh rounds" in ended.output
 
 
+def test_a_damaged_run_is_passed_over_in_the_search_for_builds(folder: Path) -> None:
+    store(two_builds(0.9))
+    damaged = "20261201T140000Z-nightly-ab12cd"
+    store(two_builds(0.5), damaged)
+    parts = [part for part in (folder / "results" / damaged).rglob("*.parquet") if part.is_file()]
+    assert parts
+    for part in parts:
+        part.write_bytes(b"no parquet")
+    assert "10.0 % slower" in compare("b10488", "b11434").output
+
+
 def test_json_markdown_and_junit_say_the_same(folder: Path) -> None:
     store([*two_builds(0.9), *two_builds(1.0, cell_id="p", test_kind="pp", test_label="pp512")])
     ended = compare("10488", "11434", "--gate", "--json", "--markdown", "s.md", "--junit", "j.xml")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.report.factory import failed_parts, hostile_run, measured, run_of, sweep_parts
@@ -39,7 +40,9 @@ def test_rates_and_ceilings_read_back_to_the_same_numbers() -> None:
 
 
 def test_a_reference_is_not_called_a_ceiling() -> None:
-    prompt = {"test_kind": "pp", "test_label": "pp512", "n_prompt": 512, "n_gen": 0}
+    prompt: dict[str, Any] = {
+        "test_kind": "pp", "test_label": "pp512", "n_prompt": 512, "n_gen": 0,
+    }  # fmt: skip
     part, samples = measured(1, [150.0, 151.0, 152.0], **prompt)
     of = replace(part, ceiling_tps=100.0, ceiling_is_reference=True, ceiling_bound="compute")
     text = _summary(run_of([(of, samples)]))
