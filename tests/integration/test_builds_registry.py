@@ -219,6 +219,16 @@ def test_an_older_build_installed_later_does_not_become_the_default(
     assert registry.default().number == 11434
 
 
+def test_a_build_without_a_number_is_older_than_any_with_one(
+    tmp_path: Path, fake_build: FakeBuild
+) -> None:
+    registry = _registry(tmp_path)
+    for folder, number in (("numbered", 1), ("unnumbered", 0)):
+        _install(registry, fake_build(folder, number=number), folder)
+    assert [build.number for build in registry.list()] == [1, None]
+    assert registry.default().label == "numbered"
+
+
 def test_of_two_installed_builds_with_one_number_the_later_is_the_default(
     tmp_path: Path, fake_build: FakeBuild
 ) -> None:

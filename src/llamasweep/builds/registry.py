@@ -34,6 +34,8 @@ INSTALL_HINT = (
     "add yours with `llamasweep builds add PATH`, or put llama-bench on PATH."
 )
 _SHORTEST_HASH_PREFIX = 6
+UNNUMBERED = -1
+"""Rank of a build whose binary tells no number: older than every one that does."""
 _Builds = list[Build]
 
 
@@ -129,12 +131,13 @@ class Registry:
         on_path = self.on_path()
         if on_path is not None:
             return on_path
-        newest: tuple[tuple[int, int], Build] | None = None
+        newest: tuple[tuple[bool, int], Build] | None = None
         for entry in self.entries():
             if entry.build is None:
                 continue
             is_installed = entry.kind == "installed"
-            rank = (int(is_installed), (entry.build.number or 0) if is_installed else 0)
+            number = entry.build.number if is_installed else None  # of added ones the last counts
+            rank = (is_installed, UNNUMBERED if number is None else number)
             if newest is None or rank >= newest[0]:
                 newest = (rank, entry.build)
         if newest is None:

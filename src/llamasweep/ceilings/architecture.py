@@ -20,6 +20,9 @@ MAX_LAYERS = 512
 STATE_BYTES_PER_ELEMENT = 4
 """Recurrent state is f32 whatever the cache types are."""
 
+NO_WINDOW = 0
+"""What files write, and llama.cpp takes, for attention over the whole context."""
+
 
 class Window(NamedTuple):
     """Which layers of an architecture look back on a window only.
@@ -285,13 +288,14 @@ def _windows(keys: Keys, arch: str, n_layers: int, n_run: int) -> tuple[int | No
         if arch in ("lfm2", "lfm2moe") and keys.number("attention.sliding_window"):
             raise NotModelledError(f"not modelled: {arch} with a sliding window")
         return (None,) * n_layers
-    n_tokens = keys.number("attention.sliding_window", rule.n_tokens or 0)
-    wants_none = (rule.is_optional or rule.is_fixed) and n_tokens == 0
+    default = NO_WINDOW if rule.n_tokens is None else rule.n_tokens
+    n_tokens = keys.number("attention.sliding_window", default)
+    wants_none = (rule.is_optional or rule.is_fixed) and n_tokens == NO_WINDOW
     if wants_none or rule.n_layers not in (None, n_run):
         return (None,) * n_layers
     if rule.is_fixed:
-        n_tokens = rule.n_tokens or 0
-    if n_tokens == 0:
+        n_tokens = default
+    if n_tokens == NO_WINDOW:
         raise ModelFileError(f"the key '{arch}.attention.sliding_window' is missing")
     pattern = "attention.sliding_window_pattern"
     if keys.is_array(pattern):

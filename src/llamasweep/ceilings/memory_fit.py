@@ -158,7 +158,8 @@ def compute_bytes_upper(facts: ModelFacts, settings: ContextSettings) -> int:
     heads = max(layer.n_heads for layer in architecture.layers)
     mask = 0
     if any(layer.reads_kv_of is not None for layer in architecture.layers):
-        swa_cells = context_memory(facts, settings).swa_cells or 0
+        window_cells = context_memory(facts, settings).swa_cells
+        swa_cells = 0 if window_cells is None else window_cells  # None: no layer has a window
         mask = 2 * (n_cells + swa_cells)
         if not settings.flash_attn:
             mask = 4 * (n_cells * (heads + 1) + swa_cells)

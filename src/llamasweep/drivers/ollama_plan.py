@@ -32,17 +32,33 @@ class Plan:
 
     def n_tokens(self, found: OllamaDurations) -> int:
         """What one repetition counts, by the server's own count. Raises RequestError where it did not tell."""
-        test = self.cell.test
-        n_prompt, n_gen = found.prompt_eval_count, found.eval_count
-        if test.n_prompt and n_prompt is None:
+        kind = self.cell.test.kind
+        if kind == "pp":
+            return self._n_read(found)
+        if found.eval_count is None:
+            raise RequestError("garbage_output", "Ollama does not tell how long the answer was")
+        if kind == "tg":
+            return found.eval_count - 1  # its clock starts at the first token
+        return self._n_read(found) + found.eval_count
+
+    def _n_read(self, found: OllamaDurations) -> int:
+        """Tokens of the prompt that were read; a warm prompt counts whole, that is what it measures."""
+        if found.prompt_eval_count is None:
             raise RequestError("garbage_output", "Ollama does not tell how long the prompt was")
-        n_read = (n_prompt or 0) - (0 if self.is_warm else found.prompt_eval_cached_count or 0)
-        return {"pp": n_read, "tg": (n_gen or 0) - 1, "pg": n_read + (n_gen or 0)}[test.kind]
+        n_cached = found.prompt_eval_cached_count
+        if (
+            self.is_warm or n_cached is None
+        ):  # not told: `check_answer` doubts a prompt that was read too fast
+            return found.prompt_eval_count
+        return found.prompt_eval_count - n_cached
 
     def started_ns(self, reply: Reply) -> int:
         """Unix time at which it began, told from the end of the request."""
-        after = reply.durations.eval_duration_ns or 0 if self.cell.test.kind == "pp" else 0
-        return reply.ended_ns - after - self.span_ns(reply.durations)
+        end_ns = reply.ended_ns
+        answered_ns = reply.durations.eval_duration_ns
+        if self.cell.test.kind == "pp" and answered_ns is not None:
+            end_ns -= answered_ns  # the one token that is asked for comes after the prompt
+        return end_ns - self.span_ns(reply.durations)
 
     def span_ns(self, found: OllamaDurations) -> int:
         """What one repetition took. Raises RequestError where the server did not tell."""

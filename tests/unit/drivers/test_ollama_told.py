@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.engines.made import PP, TG, cell
+from tests.unit.engines.made import PG, PP, TG, cell
 
 from llamasweep.drivers.ollama_plan import Plan, Reply, plan_of
 from llamasweep.drivers.ollama_told import doubts_of
 from llamasweep.engines.http_exchange import RequestError
 from llamasweep.engines.ollama_answers import OllamaDurations
+from llamasweep.sweep.cell import Test
 
 MS = 1_000_000
 
 
-def reply(*flags: str, n_prompt: int | None = 16, n_gen: int = 1) -> Reply:
+def reply(*flags: str, n_prompt: int | None = 16, n_gen: int | None = 1) -> Reply:
     durations = OllamaDurations(
         prompt_eval_count=n_prompt,
         prompt_eval_duration_ns=16 * MS,
@@ -55,6 +56,12 @@ def test_a_generation_counts_the_tokens_after_its_first() -> None:
 def test_a_prompt_began_before_the_token_that_followed_it() -> None:
     assert COLD.n_tokens(reply().durations) == 16
     assert COLD.started_ns(reply()) == (1000 - 80 - 16) * MS
+
+
+@pytest.mark.parametrize("test", [TG, PG])
+def test_an_answer_that_nobody_counted_has_no_rate(test: Test) -> None:
+    with pytest.raises(RequestError, match="how long the answer was"):
+        plan_of(cell(test)).n_tokens(reply(n_gen=None).durations)
 
 
 def test_a_prompt_that_nobody_counted_has_no_rate() -> None:
