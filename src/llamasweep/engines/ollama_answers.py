@@ -115,18 +115,23 @@ def check_answer(
                 "prompt_truncated",
                 f"Ollama read {found.prompt_eval_count} tokens of a prompt of {asked.n_prompt}",
             )
-    n_found = found.eval_count or 0
-    if asked.is_fixed and n_found < asked.n_gen:
-        reason = f", reason {done_reason}" if done_reason else ""
-        raise RequestError(
-            "early_stop", f"the answer ended after {n_found} of {asked.n_gen} tokens{reason}"
-        )
+    if asked.is_fixed:
+        _check_length(asked.n_gen, found.eval_count, done_reason)
     flags = _cache_flags(asked, found, first_prompt_tps)
     if (found.load_duration_ns or 0) > RELOADED_FROM_NS:
         flags.append("loaded_inside")
     if found.prompt_eval_count is None:
         flags.append("prompt_not_counted")
     return tuple(flags)
+
+
+def _check_length(n_asked: int, n_found: int | None, done_reason: str | None) -> None:
+    """n_found: None where the answer has no such figure, as Ollama leaves it out for 0."""
+    if n_found is not None and n_found >= n_asked:
+        return
+    found = "no token that Ollama counts," if n_found is None else str(n_found)
+    reason = f", reason {done_reason}" if done_reason else ""
+    raise RequestError("early_stop", f"the answer ended after {found} of {n_asked} tokens{reason}")
 
 
 def _cache_flags(asked: Asked, found: OllamaDurations, first_tps: float | None) -> list[str]:
