@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests.e2e.engines import find_ollama
 
 from llamasweep.cli import app
-from llamasweep.engines.http_exchange import RequestError, ServerAddress, parse_base_url
+from llamasweep.engines.http_exchange import RequestError, ServerAddress, free_port, parse_base_url
 from llamasweep.engines.ollama_answers import (
     Asked,
     blob_path,
@@ -28,7 +28,6 @@ from llamasweep.engines.ollama_run import RunResult, describe_run, read_run
 from llamasweep.engines.ollama_server import (
     ServerLog,
     describe_server,
-    free_port,
     wait_until_ready,
 )
 from llamasweep.engines.openai_client import Answer, Completion, complete, complete_at_once

@@ -15,9 +15,9 @@ from tests.e2e.engines import find_ollama, find_program
 from tests.integration.running import Desk, engines_alive
 
 from llamasweep import load_results
-from llamasweep.engines.http_exchange import parse_base_url
+from llamasweep.engines.http_exchange import free_port, parse_base_url
 from llamasweep.engines.ollama_api import OllamaServer, own_name
-from llamasweep.engines.ollama_server import describe_server, free_port, wait_until_ready
+from llamasweep.engines.ollama_server import describe_server, wait_until_ready
 from llamasweep.gguf.synth import cached_model
 from llamasweep.run.server_process import ServerProcess
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from llamasweep.drivers.failing import as_failure
 from llamasweep.drivers.ollama import measure_ollama
 from llamasweep.drivers.ollama_server import serving
-from llamasweep.drivers.own_server import OwnServer
+from llamasweep.drivers.own_server import own_server
 from llamasweep.drivers.requests import Asking, measure_cells
 from llamasweep.engines.base import Failure
 from llamasweep.engines.driven import Job, failure_line, read_job
@@ -35,9 +35,7 @@ def _do(job: Job) -> None:
     with ExitStack() as stack:
         key = key_from_environment(job.key_variable)
         if job.server_argv:
-            server = stack.enter_context(OwnServer(job.server_argv))
-            address = server.address
-            server.wait_until_ready()
+            address = stack.enter_context(own_server(job.server_argv, _print_line))
         elif job.base_url is not None:
             address = parse_base_url(job.base_url, key=key)
         else:

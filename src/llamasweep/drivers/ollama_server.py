@@ -12,14 +12,18 @@ from pathlib import Path
 
 from llamasweep.drivers.failing import ServerDiedError
 from llamasweep.engines.driven import Job
-from llamasweep.engines.http_exchange import RequestError, ServerAddress, parse_base_url
+from llamasweep.engines.http_exchange import (
+    RequestError,
+    ServerAddress,
+    free_port,
+    parse_base_url,
+)
 from llamasweep.engines.ollama import full_name
 from llamasweep.engines.ollama_api import RAW_TEMPLATE, OllamaServer, checked_name, own_name
 from llamasweep.engines.ollama_server import (
     ServerLog,
     ServerSettings,
     describe_server,
-    free_port,
     wait_until_ready,
 )
 from llamasweep.errors import EngineNotFoundError, quoted

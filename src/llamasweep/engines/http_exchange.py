@@ -26,6 +26,7 @@ FailureKind = Literal[
 ]  # fmt: skip
 """Why a request gave no measurement."""
 
+LOCALHOST = "127.0.0.1"
 HIDDEN = "(hidden)"
 _READ_BYTES = 1 << 16
 _MAX_ERROR_BYTES = 1 << 16
@@ -118,6 +119,14 @@ class Reply:
     status: int
     content_type: str
     header_ns: int
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind((LOCALHOST, 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 class Exchange:

@@ -7,7 +7,6 @@ context, batch, threads and KV types, whatever was asked.
 from __future__ import annotations
 
 import re
-import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -64,14 +63,6 @@ def describe_server(
     if chosen.flash_attn is not None:
         env["OLLAMA_FLASH_ATTENTION"] = "1" if chosen.flash_attn else "0"
     return ServeCall(argv=(program, "serve"), env=tuple(sorted(env.items())))
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def wait_until_ready(

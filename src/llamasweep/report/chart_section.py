@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llamasweep.report import charts
+from llamasweep.report import charts, figures
 from llamasweep.report.rows import Row
 
 
@@ -33,6 +33,11 @@ class ChartSection:
 def kind_words(kind: str) -> str:
     """`generation (tg)`."""
     return {"tg": "generation (tg)", "pp": "prompt reading (pp)"}.get(kind, kind)
+
+
+def in_the_table(n_left_out: int, one: str, many: str | None = None) -> str:
+    """What a chart leaves out, as a sentence behind its caption; '' for nothing. one: `more row`."""
+    return f" {figures.counted(n_left_out, one, many)} in the table." if n_left_out else ""
 
 
 def caption(rows: Sequence[Row], mark: str, *, has_dots: bool | None = None) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llamasweep.report import figures
-from llamasweep.report.chart_section import Chart, ChartSection
+from llamasweep.report.chart_section import Chart, ChartSection, in_the_table
 from llamasweep.report.compare_words import VERDICT_WORDS, percent_change
 from llamasweep.report.findings import Finding, finding
 from llamasweep.report.forest import Forest, ForestLine, forests
@@ -66,8 +65,7 @@ def _chart(forest: Forest) -> Chart:
     )
     if forest.others:
         caption += f" Without an interval: {'; '.join(forest.others)}."
-    if forest.n_left_out:
-        caption += f" {figures.counted(forest.n_left_out, 'more cell')} in the table."
+    caption += in_the_table(forest.n_left_out, "more cell")
     return Chart(
         title=forest.sentence.removesuffix("."),
         subtitle=f"change of {shown(forest.b, 60)} against {shown(forest.a, 60)}, percent",

@@ -19,7 +19,13 @@ from llamasweep.report import (
     same_weights,
     same_weights_chart,
 )
-from llamasweep.report.chart_section import Chart, ChartSection, caption, kind_words
+from llamasweep.report.chart_section import (
+    Chart,
+    ChartSection,
+    caption,
+    in_the_table,
+    kind_words,
+)
 from llamasweep.report.names import shown
 from llamasweep.report.rows import Row
 
@@ -114,11 +120,7 @@ def _builds(rows: Sequence[Row]) -> ChartSection:
                     [row for _, of_line in view.lines for row in of_line], "Mark", has_dots=False
                 )
                 + f" Filled: build {view.builds[0]}; hollow: the others."
-                + (
-                    f" {figures.counted(view.n_left_out, 'more model')} in the table."
-                    if view.n_left_out
-                    else ""
-                ),
+                + in_the_table(view.n_left_out, "more model"),
             )
             for view in builds_beside.builds_beside(rows)
         ),
@@ -137,11 +139,7 @@ def _same_weights(rows: Sequence[Row]) -> ChartSection:
                 spec=same_weights_chart.same_weights_chart(view),
                 caption=caption([pair.row for pair in view.pairs], "Mark", has_dots=False)
                 + f" Filled: the server; hollow: llama-bench. {same_weights.explanation(view)}"
-                + (
-                    f" {figures.counted(view.n_left_out, 'more row')} in the table."
-                    if view.n_left_out
-                    else ""
-                ),
+                + in_the_table(view.n_left_out, "more row"),
             )
             for view in same_weights.same_weights(rows)
         ),
@@ -179,6 +177,4 @@ def _latency_caption(view: latency.Latency) -> str:
         )
     if n_known < len(timings):
         text += f" No 95th percentile was recorded for {figures.counted(len(timings) - n_known, 'row')}."
-    return text + (
-        f" {figures.counted(view.n_left_out, 'more line')} in the table." if view.n_left_out else ""
-    )
+    return text + in_the_table(view.n_left_out, "more line")

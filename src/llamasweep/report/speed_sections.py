@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from llamasweep.report import (
     charts,
     depth_loss,
-    figures,
     findings,
     marks,
     panel_titles,
     panels,
     strips,
 )
-from llamasweep.report.chart_section import Chart, ChartSection, caption, kind_words
+from llamasweep.report.chart_section import Chart, ChartSection, caption, in_the_table, kind_words
 from llamasweep.report.names import AXIS_DOCS, axis_word, shown
 from llamasweep.report.rows import Row, varying
 from llamasweep.report.setting_sections import charts_besides_speed
@@ -118,10 +117,7 @@ def _panel_chart(panel: panels.Panel) -> Chart:
         extra = depth_loss.share_words(panel) + extra
     if marks.ceilings(panel):
         extra = " Ink line: exact ceiling." + extra
-    if panel.n_left_out:
-        extra += (
-            f" {figures.counted(panel.n_left_out, 'other series', 'other series')} in the table."
-        )
+    extra += in_the_table(panel.n_left_out, "other series", "other series")
     return Chart(
         title=panel_titles.panel_title(panel),
         subtitle=f"{shown(panel.family, 60)}, {kind_words(panel.kind)}, {panel.test}",

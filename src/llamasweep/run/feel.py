@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,16 +16,15 @@ from llamasweep.builds.registry import Registry, beside
 from llamasweep.ceilings.answer import answer
 from llamasweep.ceilings.question import Question
 from llamasweep.engines.http_exchange import (
-    Limits,
     RequestError,
     ServerAddress,
     call_json,
+    free_port,
     parse_base_url,
 )
 from llamasweep.engines.ollama_answers import blob_path
 from llamasweep.engines.ollama_api import DEFAULT_BASE_URL as OLLAMA_URL
 from llamasweep.engines.ollama_api import OllamaServer
-from llamasweep.engines.ollama_server import free_port
 from llamasweep.engines.openai_client import (
     Answer,
     Completion,
@@ -42,10 +40,9 @@ from llamasweep.machine import quiet
 from llamasweep.machine.facts import read_facts
 from llamasweep.machine.own_rig import own_rig
 from llamasweep.results.feeling import Ceiling, Feeling, feeling
-from llamasweep.run.server_process import ServerProcess
+from llamasweep.run.server_process import ServerProcess, wait_until_healthy
 
 READY_WITHIN_S = 600.0
-_LOOK_AGAIN_S = 0.05
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 Say = Callable[[str], object]
 
@@ -212,16 +209,10 @@ def served_file(file: Path, wish: Wish, build: str | None = None) -> Iterator[Ta
 
 
 def _wait_until_ready(address: ServerAddress, running: ServerProcess) -> None:
-    deadline_s = time.monotonic() + READY_WITHIN_S
-    quick = Limits(connect_s=2, silent_s=10, total_s=10, body_bytes=1 << 20)
-    pause = threading.Event()
-    while time.monotonic() < deadline_s:
-        with contextlib.suppress(RequestError):
-            call_json(address, "GET", "/health", limits=quick)
-            return
-        if not running.is_alive():
-            last = next((line for line in reversed(running.tail) if "error" in line.lower()), "")
-            words = f": {quoted(last, max_characters=200)[1:-1]}" if last else ""
-            raise EngineNotFoundError(f"llama-server ended before it was ready{words}")
-        pause.wait(_LOOK_AGAIN_S)
-    raise EngineNotFoundError(f"llama-server was not ready within {READY_WITHIN_S:g} s")
+    found = wait_until_healthy(address, running, limit_s=READY_WITHIN_S)
+    if found == "ended":
+        last = next((line for line in reversed(running.tail) if "error" in line.lower()), "")
+        words = f": {quoted(last, max_characters=200)[1:-1]}" if last else ""
+        raise EngineNotFoundError(f"llama-server ended before it was ready{words}")
+    if found == "late":
+        raise EngineNotFoundError(f"llama-server was not ready within {READY_WITHIN_S:g} s")

@@ -5,17 +5,25 @@ Knows nothing of what it serves. Start it from the main thread, as every `Engine
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
-from llamasweep.run.process import EngineProcess, Line, StreamEnd, clean_environment
+from llamasweep.engines.http_exchange import Limits, RequestError, ServerAddress, call_json
+from llamasweep.run.process import Ending, EngineProcess, Line, StreamEnd, clean_environment
 
 _TAIL_LINES = 60
 _LOG_CHARACTERS = 64 << 20
 """A log that says more is not kept further; its lines are still read."""
+
+
+_LOOK_AGAIN_S = 0.05
+_HEALTH = Limits(connect_s=2, silent_s=10, total_s=10, body_bytes=1 << 20)
 
 
 class ServerProcess:
@@ -46,11 +54,14 @@ class ServerProcess:
 
     def is_alive(self) -> bool:
         """Whether the process still runs."""
+        return self.ending() is None
+
+    def ending(self) -> Ending | None:
+        """How it ended; None while it runs."""
         try:
-            self._process.wait(0)
+            return self._process.wait(0)
         except subprocess.TimeoutExpired:
-            return True
-        return False
+            return None
 
     @property
     def tail(self) -> tuple[str, ...]:
@@ -82,3 +93,19 @@ class ServerProcess:
         finally:
             if log is not None:
                 log.close()
+
+
+def wait_until_healthy(
+    address: ServerAddress, server: ServerProcess, *, limit_s: float | None = None
+) -> Literal["ready", "ended", "late"]:
+    """Until llama-server says that its model is loaded, it ends, or the time is over (None: there is no limit)."""
+    deadline_s = None if limit_s is None else time.monotonic() + limit_s
+    pause = threading.Event()
+    while deadline_s is None or time.monotonic() < deadline_s:
+        with contextlib.suppress(RequestError):
+            call_json(address, "GET", "/health", limits=_HEALTH)
+            return "ready"
+        if not server.is_alive():
+            return "ended"
+        pause.wait(_LOOK_AGAIN_S)
+    return "late"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from llamasweep.engines.http_exchange import free_port
 from llamasweep.engines.ollama_server import (
     ServerLog,
     ServerSettings,
     describe_server,
-    free_port,
     read_command,
 )
 from llamasweep.errors import UsageError

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.stats.rounds_made import row
 
 from llamasweep.results.records import Attempt, TelemetryFigures
 from llamasweep.stats import compare_sides
@@ -17,27 +18,8 @@ B_NOISE = [1.001, 0.999, 1.0005, 0.9985, 1.0015, 0.9995, 1.0, 1.0008]
 
 
 def attempt(round_index: int, tps: float | None, **changes: Any) -> Attempt:
-    plain: dict[str, Any] = {
-        "run_id": "run",
-        "attempt_id": "a",
-        "cell_id": "cell",
-        "group_id": "g",
-        "round_index": round_index,
-        "attempt_index": 0,
-        "sweep_name": "made",
-        "engine": "llama-bench",
-        "status": "failed" if tps is None else "ok",
-        "error_message": "it crashed" if tps is None else None,
-        "model_label": "m",
-        "model_hash": "h",
-        "test_kind": "tg",
-        "test_label": "tg128",
-        "n_prompt": 0,
-        "n_gen": 128,
-        "n_depth": 0,
-        "median_tps": tps,
-    }
-    return Attempt(**{**plain, **changes})
+    """A row of a machine that nobody knows."""
+    return row(round_index, tps, **{"model_label": "m", "machine_fingerprint": None, **changes})
 
 
 def side_a(**changes: Any) -> list[Attempt]:
