@@ -25,7 +25,9 @@ _GATE_OPTIONS = (
         help="Exit code 3 where a cell is slower or newly failing, and it is sure.",
     ),
     click.option(
-        "--strict", is_flag=True, help="Exit code 4 where a cell is undecided or not comparable."
+        "--strict",
+        is_flag=True,
+        help="Exit code 4 where a cell is undecided, not comparable or not sure.",
     ),
     click.option("--json", "is_json", is_flag=True, help="Print JSON."),
     click.option(
@@ -127,7 +129,7 @@ def exit_code(judgement: Judgement, telling: Telling) -> int:
 
 def _says_something(judgement: Judgement) -> Sequence[bool]:
     return [
-        judged.cell.comparison is not None or judged.cell.verdict in ("newly_failing", "fixed")
+        judged.cell.comparison is not None or judged.is_official or judged.cell.verdict == "fixed"
         for judged in judgement.cells
     ]
 

@@ -107,10 +107,10 @@ def _case(judged: JudgedCell, line: CellLine, alarms: set[str], *, is_strict: bo
 
 
 def is_open(judged: JudgedCell) -> bool:
-    """Whether nothing sure can be said: undecided, not comparable, or slower without being sure enough for an alarm."""
+    """Whether nothing sure can be said: undecided, not comparable, or not sure enough for an alarm."""
     verdict = judged.cell.verdict
     return verdict in ("undecided", "not_comparable") or (
-        verdict == "slower" and not judged.is_official
+        verdict in ("slower", "newly_failing") and not judged.is_official
     )
 
 

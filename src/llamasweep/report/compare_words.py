@@ -121,10 +121,10 @@ def why_words(judged: JudgedCell) -> str | None:
     cell = judged.cell
     if cell.reasons:
         return "; ".join(REASON_WORDS[reason] for reason in cell.reasons)
-    if cell.comparison is None:
-        return None if cell.why is None else shown(cell.why, 200)
-    notes = [*([judged.note] if judged.note else []), *cell.comparison.notes]
-    return "; ".join(notes) or None
+    notes = [] if cell.comparison is None else list(cell.comparison.notes)
+    if cell.comparison is None and cell.why is not None:
+        notes = [shown(cell.why, 200)]
+    return "; ".join([*([judged.note] if judged.note else []), *notes]) or None
 
 
 def _side_words(rows: Sequence[Attempt]) -> str:

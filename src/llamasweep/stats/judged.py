@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from llamasweep.results.records import Attempt
+from llamasweep.results.records import FAILED_STATUSES, Attempt
 from llamasweep.stats.cells import CellComparison, SidesCompared, compare_sides
 from llamasweep.stats.confirm import Candidate, Confirmation, confirm, confirmation_rounds, is_clear
 from llamasweep.stats.differences import Difference
@@ -19,6 +19,9 @@ from llamasweep.sweep.spec import AUTO_FIRST_ROUNDS
 
 FIRST_ROUNDS = AUTO_FIRST_ROUNDS
 """Rounds from this index on confirm a change and have no part in finding it."""
+
+SURE_FAILURES = frozenset({"unknown_architecture", "needs_flash_attn", "head_size", "bad_argument"})
+"""Errors with which a build refuses the question itself: another try cannot end otherwise."""
 
 FloorOf = Callable[[Attempt], float]
 """The practical floor of a row's cell as a fraction."""
@@ -162,7 +165,7 @@ def _confirmed(
     return [
         _with_fresh(cell, found[cell.cell_id], measured[cell.cell_id], wanted[cell.cell_id])
         if cell.cell_id in found
-        else JudgedCell(cell=cell, is_official=cell.verdict == "newly_failing")
+        else _without_change(cell)
         for cell in sides.cells
     ]
 
@@ -191,6 +194,30 @@ def _with_fresh(
     )
 
 
+def _without_change(cell: CellComparison) -> JudgedCell:
+    """A cell that is neither slower nor faster; of these only one that fails anew for sure is an alarm."""
+    if cell.verdict != "newly_failing":
+        return JudgedCell(cell=cell, is_official=False)
+    doubt = _failure_doubt(cell)
+    return JudgedCell(cell=cell, is_official=doubt is None, note=doubt)
+
+
+def _failure_doubt(cell: CellComparison) -> str | None:
+    """Why a failure may be an accident, None where it is sure.
+
+    A process may die of what has nothing to do with its build: memory that another one took, a full disk, a user's
+    signal. So it takes two tries of B, each a process of its own (another round, or `--retry-failed`), or an error that
+    depends on nothing but the question; and A must not have failed at times as well.
+    """
+    failed = [row for row in cell.b_rows if row.status in FAILED_STATUSES]
+    n_a_failed = sum(row.status in FAILED_STATUSES for row in cell.a_rows)
+    if n_a_failed:
+        return f"A failed in {n_a_failed} of {len(cell.a_rows)} tries as well, so it may be nothing new"
+    if len(failed) > 1 or any(row.error_kind in SURE_FAILURES for row in failed):
+        return None
+    return "failed once only: a second try (another round, or --retry-failed) makes it sure"
+
+
 def _change_words(comparison: Comparison | None) -> str:
     if comparison is None or comparison.ratio is None:
         return "a change"
@@ -215,7 +242,7 @@ def _after_correction(
 ) -> JudgedCell:
     key = cell.cell_id
     if cell.verdict not in _CHANGES or key not in tested:
-        return JudgedCell(cell=cell, is_official=cell.verdict == "newly_failing")
+        return _without_change(cell)
     if cell.q_value is not None and cell.q_value > alpha:
         note = (
             f"{_change_words(cell.comparison)} with p = {tested[key]:.2g} alone, which is "

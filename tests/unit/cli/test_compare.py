@@ -114,6 +114,19 @@ def test_a_newly_failing_cell_stops_the_gate_with_the_engines_words() -> None:
     assert "newly failing, it crashed" in ended.output
 
 
+def test_a_single_failure_needs_a_second_try_before_it_stops_the_gate() -> None:
+    fine = rows(EVERY, build_label="b10488")
+    other = [
+        *rows(EVERY, cell_id="other", build_label="b10488"),
+        *rows(EVERY, cell_id="other", build_label="b11434"),
+    ]
+    store([*fine, *other, row(0, None, build_label="b11434")])
+    ended = compare("b10488", "b11434", "--gate")
+    assert ended.exit_code == 0
+    assert "newly failing, failed once only" in ended.output
+    assert compare("b10488", "b11434", "--gate", "--strict").exit_code == 4
+
+
 def test_a_gate_with_nothing_to_judge_does_not_pass() -> None:
     store(
         [

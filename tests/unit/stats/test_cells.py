@@ -137,6 +137,21 @@ def test_what_one_side_does_not_know_is_no_reason() -> None:
     assert (found.verdict, found.reasons) == ("same", ())
 
 
+def test_one_round_above_its_ceiling_is_told_and_does_not_throw_out_the_cell() -> None:
+    a, b = side_a(ceiling_fraction=0.9), side_b(0.8, ceiling_fraction=0.9)
+    b[3] = replace(b[3], ceiling_fraction=1.3)
+    found = only(a, b)
+    assert (found.verdict, found.reasons) == ("slower", ())
+    assert found.comparison is not None
+    assert found.comparison.notes == ("1 of 8 rounds of b above the ceiling",)
+
+
+def test_a_side_whose_median_is_above_its_ceiling_is_not_compared() -> None:
+    b = side_b(0.8, ceiling_fraction=1.3)
+    b[:3] = [replace(row, ceiling_fraction=0.9) for row in b[:3]]
+    assert only(side_a(ceiling_fraction=0.9), b).reasons == ("above_its_ceiling",)
+
+
 def test_a_reference_peak_is_no_bound() -> None:
     fast: dict[str, Any] = {"ceiling_fraction": 1.3, "ceiling_is_reference": True}
     assert only(side_a(**fast), side_b(**fast)).reasons == ()

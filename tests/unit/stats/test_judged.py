@@ -80,6 +80,32 @@ def test_a_cell_that_newly_fails_is_an_alarm() -> None:
     assert [one.cell.verdict for one in judgement.alarms] == ["newly_failing"]
 
 
+def test_a_failure_seen_once_may_be_an_accident() -> None:
+    judgement = judge(rows(range(3)), [row(0, None, build_label="b")])
+    (found,) = judgement.cells
+    assert (found.cell.verdict, found.is_official) == ("newly_failing", False)
+    assert found.note is not None
+    assert found.note.startswith("failed once only")
+    assert judgement.alarms == ()
+
+
+def test_a_second_try_in_the_same_round_makes_a_failure_sure() -> None:
+    tried = [row(0, None, build_label="b", attempt_index=n) for n in range(2)]
+    assert [one.cell.verdict for one in judge(rows([0]), tried).alarms] == ["newly_failing"]
+
+
+def test_a_build_that_refuses_the_question_itself_needs_no_second_try() -> None:
+    refused = [row(0, None, build_label="b", error_kind="unknown_architecture")]
+    assert [one.is_official for one in judge(rows([0]), refused).cells] == [True]
+
+
+def test_what_failed_on_the_old_build_at_times_may_be_nothing_new() -> None:
+    a = [*rows(range(2)), row(2, None)]
+    (found,) = judge(a, [row(r, None, build_label="b") for r in range(3)], is_auto=True).cells
+    assert (found.cell.verdict, found.is_official) == ("newly_failing", False)
+    assert found.note == "A failed in 1 of 3 tries as well, so it may be nothing new"
+
+
 def test_what_was_demoted_stands_behind_what_is_sure() -> None:
     a = [*rows(range(8), cell_id="x"), *rows(range(8), cell_id="y")]
     b = [
