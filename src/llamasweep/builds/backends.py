@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -30,6 +30,15 @@ _SWITCHES: Mapping[Backend, str] = {
     "hip": "GGML_HIP",
     "metal": "GGML_METAL",
 }
+_BACKEND_NAMES = frozenset(
+    {
+        *_SWITCHES.values(),
+        "CMAKE_CUDA_COMPILER",
+        "CMAKE_HIP_COMPILER",
+        "CMAKE_PREFIX_PATH",
+        "GGML_METAL_EMBED_LIBRARY",
+    }
+)
 _REFUSED = {
     "BUILD_SHARED_LIBS": "the sdist lacks the symbolic links that shared libraries are linked through",
     "LLAMA_BUILD_NUMBER": "the number is the version that was asked for",
@@ -129,6 +138,20 @@ def base_definitions(number: int) -> dict[str, str]:
         "LLAMA_BUILD_TOOLS": "ON",
         "LLAMA_BUILD_SERVER": "ON",
         **dict.fromkeys(off, "OFF"),
+    }
+
+
+def chosen_definitions(definitions: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Those of a build's definitions that not every build of ours has: the user's own, and what this processor needs.
+
+    Backends and the places of their compilers are left out; which backend it is, is told elsewhere.
+    """
+    usual = base_definitions(0)
+    left_out = {*_BACKEND_NAMES, "LLAMA_BUILD_NUMBER"}
+    return {
+        name: value
+        for name, value in definitions
+        if name not in left_out and usual.get(name) != value
     }
 
 

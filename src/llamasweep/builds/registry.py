@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from llamasweep.builds.backends import chosen_definitions
 from llamasweep.builds.cpu_features import cpu_features
 from llamasweep.builds.invocation import absolute
 from llamasweep.builds.probe import locate_binary, probe, stamps
@@ -124,20 +125,20 @@ class Registry:
         """The llama-bench on PATH (or a `llama` that knows `bench`), else the newest installed, else the one added last.
 
         Newest is by build number, so that an older build installed for a comparison changes nothing; of several
-        with the same number, the one installed last.
+        with the same number, the one installed last, variants (`--define`) behind those without.
 
         Raises EngineNotFoundError, with what to do, where there is none.
         """
         on_path = self.on_path()
         if on_path is not None:
             return on_path
-        newest: tuple[tuple[bool, int], Build] | None = None
+        newest: tuple[tuple[bool, int, bool], Build] | None = None
         for entry in self.entries():
             if entry.build is None:
                 continue
             is_installed = entry.kind == "installed"
             number = entry.build.number if is_installed else None  # of added ones the last counts
-            rank = (is_installed, UNNUMBERED if number is None else number)
+            rank = (is_installed, UNNUMBERED if number is None else number, not _is_variant(entry))
             if newest is None or rank >= newest[0]:
                 newest = (rank, entry.build)
         if newest is None:
@@ -271,6 +272,12 @@ def _told_apart(entry: Entry) -> Entry:
     label = f"{entry.label}@{digest}"
     build = replace(entry.build, label=label) if entry.build else None
     return replace(entry, label=label, build=build)
+
+
+def _is_variant(entry: Entry) -> bool:
+    """Whether it was made with definitions of the user's own."""
+    made = entry.record.install if entry.record is not None else None
+    return made is not None and bool(chosen_definitions(made.definitions))
 
 
 def _is_label(entry: Entry, name: str) -> bool:

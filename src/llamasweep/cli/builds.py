@@ -45,7 +45,8 @@ def list_builds(is_json: bool) -> None:
     known_paths = {entry.build.path for entry in entries if entry.build}
     rows = [_entry_row(entry) for entry in entries]
     if on_path is not None and on_path.path not in known_paths:
-        rows.append({"kind": "path", "problem": None, "programs": None, **_build_row(on_path)})
+        unmade = {"kind": "path", "problem": None, "programs": None, "definitions": None}
+        rows.append({**unmade, **_build_row(on_path)})
     if is_json:
         click.echo(json.dumps(rows, indent=2))
     elif not rows:
@@ -139,7 +140,7 @@ def install(
     Example:
       llamasweep builds install 11434
       llamasweep builds install 11434 --with llama-server,llama-quantize
-      llamasweep builds install 11434 --define GGML_NATIVE=OFF
+      llamasweep builds install 11434 --define GGML_NATIVE=OFF --name portable
     """
     from llamasweep.builds import install as installation
     from llamasweep.builds.backends import parse_definitions
@@ -176,12 +177,14 @@ def show(name: str, is_json: bool) -> None:
     """
     from llamasweep.builds.registry import Registry
 
-    build = Registry().get(name)
+    registry = Registry()
+    build = registry.get(name)
+    entries = [one for one in registry.entries() if one.build == build]
+    row = {**_build_row(build), "definitions": _definitions(entries[0]) if entries else None}
     if is_json:
-        document = {**_build_row(build), "options": dict(build.option_help)}
-        click.echo(json.dumps(document, indent=2))
+        click.echo(json.dumps({**row, "options": dict(build.option_help)}, indent=2))
         return
-    for key, value in _build_row(build).items():
+    for key, value in row.items():
         text = ", ".join(value) if isinstance(value, list) else value
         click.echo(f"{key:<16} {'unknown' if text is None else printable(text) or 'none'}")
     click.echo(f"\n{len(build.options)} flags:")
@@ -257,11 +260,22 @@ def _entry_row(entry: Entry) -> dict[str, Any]:
         "kind": entry.kind,
         "problem": entry.problem,
         "programs": list(installed.programs) if installed else None,
+        "definitions": _definitions(entry),
     }
     if entry.build is not None:
         return {**row, **_build_row(entry.build)}
     known = entry.record.build if entry.record else None
     return {**row, "label": entry.label, "path": known.path if known else str(entry.folder)}
+
+
+def _definitions(entry: Entry) -> list[str] | None:
+    """What CMake was told beyond what every installed build is, NAME=VALUE; None for one that was not made here."""
+    from llamasweep.builds.backends import chosen_definitions
+
+    if entry.record is None or entry.record.install is None:
+        return None
+    chosen = chosen_definitions(entry.record.install.definitions)
+    return [f"{name}={value}" for name, value in sorted(chosen.items())]
 
 
 def _build_row(build: Build) -> dict[str, Any]:

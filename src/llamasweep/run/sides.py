@@ -6,17 +6,20 @@ Opens the store and the machine's own A/A record; judges nothing.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llamasweep.builds.records import read_record
+from llamasweep.builds.backends import chosen_definitions
+from llamasweep.builds.records import InstallFacts, read_record
 from llamasweep.builds.registry import Registry
 from llamasweep.errors import BuildError, StoreError, UsageError, plain_reason, quoted
 from llamasweep.machine.noise_record import load_noise
 from llamasweep.results.baseline import BASELINE_KIND, baseline_rows, read_baseline
 from llamasweep.results.records import Attempt, RunData, RunInfo
+from llamasweep.run.secrets import hide_in_argv
 from llamasweep.stats.floor import Floor, default_floor, practical_floors, size_class
 from llamasweep.store.locate import find_run, list_runs, load_run
 
@@ -220,7 +223,9 @@ def _facts(info: RunInfo, build: str | None) -> dict[str, str | None]:
     facts: dict[str, str | None] = {}
     entry: dict[str, Any] = next((e for e in info.builds if e.get("label") == build), {})
     features = entry.get("cpu_features")
-    facts["compiler"] = _compiler(entry.get("content_hash"))
+    made = _install_facts(entry.get("content_hash"))
+    facts["compiler"] = made.compiler if made else None
+    facts["cmake_options"] = _definition_words(made) if made else None
     facts["instruction_sets"] = " ".join(features) if features else None
     for name in _MACHINE_FACTS:
         value = info.machine.get(name)
@@ -232,8 +237,8 @@ def _facts(info: RunInfo, build: str | None) -> dict[str, str | None]:
     return facts
 
 
-def _compiler(content_hash: object) -> str | None:
-    """What an installed build was compiled with, as its own record says; None for others. Starts no program."""
+def _install_facts(content_hash: object) -> InstallFacts | None:
+    """How an installed build was made, as its own record says; None for others. Starts no program."""
     folder = Registry().folder
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
@@ -241,8 +246,16 @@ def _compiler(content_hash: object) -> str | None:
         except BuildError:
             continue
         if record.build.content_hash == content_hash and record.install is not None:
-            return record.install.compiler
+            return record.install
     return None
+
+
+def _definition_words(made: InstallFacts) -> str:
+    """What `--define` made of it, as it would be typed, without the name of the user's folder."""
+    chosen = chosen_definitions(made.definitions)
+    home = os.path.expanduser("~")  # noqa: PTH111  (Path.home() raises where there is none)
+    words = hide_in_argv([f"{name}={value}" for name, value in sorted(chosen.items())], home)
+    return " ".join(words) or "none"
 
 
 def machine_floors(fingerprint: str | None) -> dict[tuple[str, int], Floor]:

