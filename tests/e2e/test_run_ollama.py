@@ -16,6 +16,7 @@ from tests.integration.running import Desk, engines_alive
 
 from llamasweep import load_results
 from llamasweep.engines.http_exchange import free_port, parse_base_url
+from llamasweep.engines.ollama_answers import has_engine_inside
 from llamasweep.engines.ollama_api import OllamaServer, own_name
 from llamasweep.engines.ollama_server import describe_server, wait_until_ready
 from llamasweep.gguf.synth import cached_model
@@ -51,7 +52,7 @@ def test_both_modes_measure_the_shipped_sweep_alike(desk: Desk) -> None:
         assert (cells.loc[cells["test_kind"] == "pp", "n_prompt_counted"] == 256).all()
         assert (cells.loc[cells["test_kind"] == "tg", "ceiling_tps"] > 0).all()
         assert set(cells["request_mode"]) == {f"{mode}, raw"}
-        assert not [row for row in cells["flags"] if {"prompt_cached", "unloaded"} & set(row)]
+        assert not [row for row in cells["flags"] if _is_doubted(set(row))]
         found[mode] = cells.set_index("cell_id")
     api, verbose = found["api"], found["verbose"]
     assert set(api.index) == set(verbose.index)
@@ -65,6 +66,12 @@ def test_both_modes_measure_the_shipped_sweep_alike(desk: Desk) -> None:
     )
     assert verbose["ttft_median_s"].isna().all()
     assert not engines_alive([str(desk.folder)])
+
+
+def _is_doubted(flags: set[str]) -> bool:
+    """Where no log counts cached tokens, a first repetition that a busy machine slowed looks like a cache of the others."""
+    is_guess = "first_sample_slow" in flags and has_engine_inside(find_ollama().parts[-3])
+    return "unloaded" in flags or ("prompt_cached" in flags and not is_guess)
 
 
 @pytest.mark.parametrize("mode", ["api", "verbose"])
@@ -100,7 +107,13 @@ def test_server_wide_settings_are_cells_of_another_server(desk: Desk) -> None:
     )
     assert set(cells["status"]) == {"ok"}, cells["error_message"].dropna().unique()
     assert len(cells["group_id"].unique()) == 2
-    assert (cells["type_k_applied"].fillna("f16") == cells["type_k"]).all()
+    if has_engine_inside(find_ollama().parts[-3]):  # no flash attention on a CPU
+        assert set(cells["type_k_applied"]) == {"f16"}
+        assert set(cells["flash_attn_applied"]) == {"off"}
+        told = cells.set_index("type_k").loc["q8_0", "differences"]
+        assert "type_k: asked q8_0, applied f16" in told
+        return
+    assert (cells["type_k_applied"] == cells["type_k"]).all()
     assert (cells["flash_attn_applied"] == "on").all()
 
 

@@ -90,6 +90,7 @@ _VERSION = re.compile(r'msg="Listening on \S{1,80} \(version ([^)"]{1,80})\)"')
 _SYSTEM = re.compile(r"system_info: (.{1,2000})|msg=system (.{1,2000})")
 _CACHED = re.compile(r"cached n_tokens = ([0-9]{1,9})")
 _N_PROMPT = re.compile(r"n_ctx_slot = ([0-9]{1,9}).* task\.n_tokens = ([0-9]{1,9})")
+_KV_CACHE = re.compile(r"\bK \((\w{1,10})\): .{1,40}, V \((\w{1,10})\)")
 _SHORTENED = re.compile(r'msg="truncating input prompt"|msg="requested context size too large')
 _INT_FLAGS = {
     "-c": "n_ctx_total", "--ctx-size": "n_ctx_total", "-np": "n_parallel", "--parallel": "n_parallel",
@@ -140,6 +141,8 @@ class ServerLog:
             _keep(self.cached_counts, int(match[1]))
         elif match := _N_PROMPT.search(line):
             _keep(self.prompts, (int(match[1]), int(match[2])))
+        elif match := _KV_CACHE.search(line):
+            self._learn({"type_k": match[1], "type_v": match[2]})
         elif match := _CMD.search(line):
             _keep(self.runners, read_command(_unquoted(match[1])))
         elif match := _LOAD_REQUEST.search(line):
@@ -156,7 +159,10 @@ class ServerLog:
     def _refine(self, request: str) -> None:
         """Engines inside tell their settings in a request after the command."""
         pairs = {_REQUEST_NAMES[k]: v for k, v in _PAIR.findall(request) if k in _REQUEST_NAMES}
-        said = {name: int(v) if v.isdigit() else v.lower() for name, v in pairs.items() if v}
+        self._learn({name: int(v) if v.isdigit() else v.lower() for name, v in pairs.items() if v})
+
+    def _learn(self, said: Mapping[str, Applied]) -> None:
+        """More of the runner that was started last."""
         if not self.runners:
             self.runners.append({})
         self.runners[-1] = _per_slot({**self.runners[-1], **said})

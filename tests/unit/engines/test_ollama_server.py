@@ -72,6 +72,22 @@ def test_an_engine_inside_that_tells_its_settings_later_is_read_too() -> None:
     assert "type_kv" not in log.applied
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "llama_kv_cache_unified: KV self size  =   32.00 MiB, K (f16):   16.00 MiB, V (f16):   16.00 MiB",
+        "llama_kv_cache: size =   32.00 MiB (  4096 cells,   8 layers,  1/1 seqs), K (f16):   16.00 MiB, V (f16):   16.00 MiB",
+    ],
+)
+def test_the_types_of_the_cache_that_was_made_rule_over_what_was_asked(line: str) -> None:
+    """v0.11 starts no flash attention on a CPU, and then leaves the asked type out without a word."""
+    log = ServerLog()
+    log.feed(BESIDE)
+    log.feed(line)
+    assert (log.applied["type_k"], log.applied["type_v"]) == ("f16", "f16")
+    assert log.applied["n_threads"] == 2
+
+
 def test_a_cached_prompt_is_told_by_the_log() -> None:
     log = ServerLog()
     log.feed(
