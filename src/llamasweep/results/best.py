@@ -190,6 +190,8 @@ def _frugal(
     choices: Mapping[Purpose, Choice], fields: Mapping[Purpose, Sequence[Contender]]
 ) -> Frugal | None:
     """Near in all kinds where that saves something, else in one kind alone."""
+    if not choices:  # whole requests alone were measured
+        return None
     near = {purpose: _near(choice, fields[purpose]) for purpose, choice in choices.items()}
     for within in dict.fromkeys((tuple(near), *((purpose,) for purpose in near))):
         found = _cheapest(within, near, choices, fields)
