@@ -60,7 +60,10 @@ engines: $(DEV)
 test-e2e: engines ## tests with the real llama.cpp (two builds, some minutes each the first time)
 	@LLAMASWEEP_E2E=1 LLAMASWEEP_OLLAMA=$(OLLAMA) $(BIN)/pytest -q -m "(needs_llama or needs_network) and not long"
 
+# The variant lacks the vector instructions of the processor: a build whose loss is known.
 test-e2e-long: engines ## the same, with those that measure for minutes
+	@$(BIN)/llamasweep builds install 11434 --name b11434-no-avx --define GGML_NATIVE=OFF --define GGML_AVX=OFF \
+	  --define GGML_AVX2=OFF --define GGML_FMA=OFF --define GGML_F16C=OFF --define GGML_BMI2=OFF
 	@LLAMASWEEP_E2E=1 LLAMASWEEP_LONG=1 LLAMASWEEP_OLLAMA=$(OLLAMA) $(BIN)/pytest -q -m "needs_llama or needs_network or long"
 
 axe: ## axe-core from npm for the report's accessibility test; pinned, npm checks its hash

@@ -108,10 +108,10 @@ def compare_sides(
     for key in dict.fromkeys([*a_cells, *b_cells]):
         if key in renamed.values() and key not in a_cells:
             continue
-        mine, theirs = a_cells.get(key, ()), b_cells.get(renamed.get(key, key), ())
-        if _standing(mine) == _standing(theirs) == "absent":
+        sides = a_cells.get(key, ()), b_cells.get(renamed.get(key, key), ())
+        if all(_standing(rows) == "absent" for rows in sides):
             continue
-        row = (mine or theirs)[0]
+        row = (sides[0] or sides[1])[0]
         rule = StoppingRule(
             floor_fraction=floor_by_kind(row.test_kind)
             if floor_of_row is None
@@ -120,17 +120,23 @@ def compare_sides(
             max_rounds=max_rounds or StoppingRule().max_rounds,
         )
         how: _How = "unpaired" if not is_drawn else "paired" if max_rounds is None else "sequential"
-        cells.append(_cell(key, (mine, theirs), rule, how))
-    both = [cell for cell in cells if cell.a_rows and cell.b_rows]
+        cells.append(_cell(key, sides, rule, how))
+    mine, theirs = _measured_on_both(cells)
     return SidesCompared(
         cells=tuple(sorted(_with_q_values(cells), key=_importance)),
-        differences=differences(
-            [row for cell in both for row in cell.a_rows],
-            [row for cell in both for row in cell.b_rows],
-            a_facts,
-            b_facts,
-        ),
+        differences=differences(mine, theirs, a_facts, b_facts),
     )
+
+
+def _measured_on_both(cells: Sequence[CellComparison]) -> tuple[list[Attempt], list[Attempt]]:
+    """Rows of both sides from cells that both measured: what only one side measured says nothing of the other."""
+    found: tuple[list[Attempt], list[Attempt]] = ([], [])
+    for cell in cells:
+        sides = [[r for r in rows if r.status == "ok"] for rows in (cell.a_rows, cell.b_rows)]
+        if all(sides):
+            found[0].extend(sides[0])
+            found[1].extend(sides[1])
+    return found
 
 
 def _with_q_values(cells: Sequence[CellComparison]) -> list[CellComparison]:

@@ -170,6 +170,15 @@ def test_a_changed_default_is_told_and_compared() -> None:
     assert found.differences == (Difference(name="flash_attn", a="off", b="on", is_default=True),)
 
 
+def test_what_only_one_side_measured_is_no_difference() -> None:
+    """A batch is cut to the context, so that cells differ in it."""
+    both: dict[str, Any] = {"requested": {"n_batch": None}, "applied": {"n_batch": 64}}
+    alone = side_a(cell_id="c2", requested={"n_batch": None}, applied={"n_batch": 32})
+    for status in ("unsupported", "failed"):
+        b = [*side_b(**both), attempt(0, None, cell_id="c2", status=status)]
+        assert compare_sides([*side_a(**both), *alone], b).differences == ()
+
+
 def test_backends_facts_clocks_and_temperatures_are_told() -> None:
     cold = TelemetryFigures(cpu_clock_mean_mhz=3000.0, cpu_temperature_peak_c=50.0)
     hot = TelemetryFigures(cpu_clock_mean_mhz=2800.0, cpu_temperature_peak_c=54.0)
