@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from llamasweep.results.records import FAILED_STATUSES, Attempt
 from llamasweep.stats.confirm import confirmation_rounds, is_clear
@@ -17,6 +18,19 @@ from llamasweep.stats.sequential import Decision, StoppingRule, decide
 from llamasweep.stats.verdicts import Comparison
 
 MOST_TOLD = 4
+
+
+class RoundChooser(Protocol):
+    """Who decides, while a run goes on, which of its cells are measured in a round."""
+
+    def learn(self, attempts: Iterable[Attempt]) -> None:
+        """Take note of rows that are there now."""
+
+    def wants(self, cell_id: str, round_index: int) -> bool:
+        """Whether this cell is to be measured in this round, on every build."""
+
+    def standing_lines(self, round_index: int) -> list[str]:
+        """Sentences on where the cells stand before this round."""
 
 
 @dataclass(slots=True)

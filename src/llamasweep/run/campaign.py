@@ -66,76 +66,92 @@ class RunOptions:
     max_time_s: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Begun:
+    """A sweep of which everything before the first engine is done. opened: telemetry, None where it is off."""
+
+    prepared: Prepared
+    session: Session
+    bench: Bench
+    lock: SweepLock
+    opened: OpenedSources | None
+
+
 def run_sweep(
     spec: SweepSpec, options: RunOptions, progress: Progress, on_synth: OnSynth | None = None
 ) -> RunSummary:
     """Measure a sweep, or what is left of it. Raises the errors of its parts; everything finished is kept."""
-    _check_folder(options.results_root)
     with ExitStack() as stack:
-        lock = stack.enter_context(SweepLock(spec.name))
-        if lock.orphan_ended:
-            progress.note("an engine that a killed run had left behind was ended")
-        facts = read_facts()
-        watch = QuietWatch.begin()  # goes on while we read the memory: what we use is not counted
-        bandwidths, notes = look_at_bandwidths(spec, facts)
-        quiet = watch.finish(facts)
-        if options.only_if_quiet and not quiet.is_quiet:
-            raise MachineError(
-                f"the machine is not quiet: {'; '.join(quiet.findings)}",
-                hint="Close what keeps it busy, or measure all the same without --only-if-quiet.",
-            )
-        prepared = prepare(
-            spec,
-            wishes=options.wishes,
-            registry=Registry(),
-            facts=facts,
-            history=past_attempts(options.results_root),
-            bandwidth_bytes_per_s=bandwidths.given or bandwidths.ram,
-            generate=True,
-            on_synth=on_synth,
-        )
-        session, noticed = open_session(
-            options.results_root,
-            sweep_name=spec.name,
-            fresh=options.fresh,
-            first_info=run_facts(prepared, facts),
-        )
-        lock.name_run(session.info.run_id)
-        _tell(
-            session,
-            progress,
-            [*noticed, *notes, *prepared.plan.warnings, *quiet.findings, *_unsayable(prepared)],
-        )
-        opened = _open_telemetry(prepared.spec, stack)
-        bench = _bench(prepared.spec, facts, bandwidths, opened)
-        awake = stack.enter_context(keep_awake(f"llamasweep measures {spec.name}"))
-        if not awake.is_kept:
-            progress.note(f"the machine is not kept awake: {awake.reason}")
-        stop = stack.enter_context(StopSignals(_deadline_s(spec, options.max_time_s)))
-        runner = _runner(prepared, session, bench, progress, lock, stop, opened)
+        begun = begin(spec, options, progress, stack, on_synth=on_synth)
+        stop = stack.enter_context(StopSignals(deadline_s(spec, options.max_time_s)))
+        runner = runner_of(begun, progress, stop)
         runner.retry_failed = options.retry_failed
-        runner.auto = _auto_rounds(prepared, session)
+        runner.auto = _auto_rounds(begun.prepared, begun.session)
         summary = runner.run()
     _on_finish(spec, summary, progress)
     return summary
 
 
-def _runner(
-    prepared: Prepared,
-    session: Session,
-    bench: Bench,
+def begin(
+    spec: SweepSpec,
+    options: RunOptions,
     progress: Progress,
-    lock: SweepLock,
-    stop: StopSignals,
-    opened: OpenedSources | None,
-) -> Runner:
+    stack: ExitStack,
+    *,
+    registry: Registry | None = None,
+    on_synth: OnSynth | None = None,
+) -> Begun:
+    """Take the machine, look at it, plan, and open the run. What must be let go later is put on the stack."""
+    _check_folder(options.results_root)
+    lock = stack.enter_context(SweepLock(spec.name))
+    if lock.orphan_ended:
+        progress.note("an engine that a killed run had left behind was ended")
+    facts = read_facts()
+    watch = QuietWatch.begin()  # goes on while we read the memory: what we use is not counted
+    bandwidths, notes = look_at_bandwidths(spec, facts)
+    quiet = watch.finish(facts)
+    if options.only_if_quiet and not quiet.is_quiet:
+        raise MachineError(
+            f"the machine is not quiet: {'; '.join(quiet.findings)}",
+            hint="Close what keeps it busy, or measure all the same without --only-if-quiet.",
+        )
+    prepared = prepare(
+        spec,
+        wishes=options.wishes,
+        registry=registry or Registry(),
+        facts=facts,
+        history=past_attempts(options.results_root),
+        bandwidth_bytes_per_s=bandwidths.given or bandwidths.ram,
+        generate=True,
+        on_synth=on_synth,
+    )
+    session, noticed = open_session(
+        options.results_root,
+        sweep_name=spec.name,
+        fresh=options.fresh,
+        first_info=run_facts(prepared, facts),
+    )
+    lock.name_run(session.info.run_id)
+    told = [*noticed, *notes, *prepared.plan.warnings, *quiet.findings, *_unsayable(prepared)]
+    _tell(session, progress, told)
+    opened = _open_telemetry(prepared.spec, stack)
+    bench = _bench(prepared.spec, facts, bandwidths, opened)
+    awake = stack.enter_context(keep_awake(f"llamasweep measures {spec.name}"))
+    if not awake.is_kept:
+        progress.note(f"the machine is not kept awake: {awake.reason}")
+    return Begun(prepared=prepared, session=session, bench=bench, lock=lock, opened=opened)
+
+
+def runner_of(begun: Begun, progress: Progress, stop: StopSignals) -> Runner:
+    """Who measures the plan of a sweep that has begun."""
+    prepared, opened = begun.prepared, begun.opened
     return Runner(
         plan=prepared.plan,
-        session=session,
-        bench=bench,
+        session=begun.session,
+        bench=begun.bench,
         rates=prepared.rates,
         progress=progress,
-        lock=lock,
+        lock=begun.lock,
         stop=stop,
         watch=FileWatch(prepared.subjects.builds, prepared.subjects.models.values()),
         cooler=Cooler(cooldown=prepared.spec.cooldown, sources=opened.sources if opened else ()),
@@ -171,7 +187,7 @@ def run_facts(prepared: Prepared, facts: MachineFacts) -> dict[str, Any]:
             "calibration": _calibration(facts),
             "floors": _floors(facts),
         },
-        "builds": [_build_facts(b, home) for b in prepared.subjects.builds],
+        "builds": [build_facts(b, home) for b in prepared.subjects.builds],
         "models": [_model_facts(m, home) for m in prepared.subjects.models.values()],
         "n_cells_planned": prepared.plan.n_cells + prepared.plan.n_unreadable,
         "versions": {"python": platform.python_version(), "llamasweep": version("llamasweep")},
@@ -192,7 +208,8 @@ def _calibration(facts: MachineFacts) -> dict[str, Any] | None:
     return None if known is None else known.to_dict()
 
 
-def _build_facts(build: Build, home: str) -> dict[str, Any]:
+def build_facts(build: Build, home: str) -> dict[str, Any]:
+    """What run.json says of a build. home: the user's folder, which is not written down."""
     return {
         "label": build.label,
         "path": hide_in_argv([build.path], home)[0],
@@ -296,7 +313,7 @@ def _check_folder(root: Path) -> None:
         raise StoreError(f"{folder} is not a folder", hint="Choose another folder with --results.")
 
 
-def _deadline_s(spec: SweepSpec, max_time_s: float | None) -> float | None:
+def deadline_s(spec: SweepSpec, max_time_s: float | None) -> float | None:
     """Monotonic time at which to stop; the earliest of what the sweep and the command line say."""
     limits = [x for x in (spec.max_time_s, max_time_s) if x is not None]
     if spec.stop_at is not None:

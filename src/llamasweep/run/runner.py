@@ -19,7 +19,7 @@ from typing import Any
 from llamasweep.engines.base import EngineEvent
 from llamasweep.errors import StoreError
 from llamasweep.results.records import FAILED_STATUSES, Attempt, Reading, Status
-from llamasweep.run.auto_rounds import AutoRounds
+from llamasweep.run.auto_rounds import RoundChooser
 from llamasweep.run.cooldown import Cooler
 from llamasweep.run.file_watch import FileWatch
 from llamasweep.run.group_run import OnEvent
@@ -83,7 +83,7 @@ class Runner:
     cooler: Cooler
     watch: FileWatch
     retry_failed: bool = False
-    auto: AutoRounds | None = None
+    auto: RoundChooser | None = None
     flags: tuple[str, ...] = ()
     n_measured: int = 0
     _n_groups_taken: int = 0

@@ -160,14 +160,28 @@ class Groups(Sequence[Group]):
         order: Literal["grouped", "interleaved"],
         isolation: Literal["group", "cell"],
         seed: int,
+        first_round: int = 0,
     ) -> None:
+        """first_round: index of the first of the rounds."""
         self.parts = tuple(parts)
+        self._first_round = first_round
         self._rounds, self._order, self._isolation, self._seed = rounds, order, isolation, seed
         self._n_slots = [self._slots(part) for part in self.parts]
         counts = [n * len(p.builds) for n, p in zip(self._n_slots, self.parts, strict=True)]
         self._ends = list(itertools.accumulate(counts))
         self.n_per_round = self._ends[-1] if self._ends else 0
         self._shuffled = lru_cache(maxsize=2)(self._shuffle)
+
+    def starting_at(self, first_round: int, *, rounds: int) -> Groups:
+        """The same processes in so many rounds from that index on."""
+        return Groups(
+            self.parts,
+            rounds=rounds,
+            order=self._order,
+            isolation=self._isolation,
+            seed=self._seed,
+            first_round=first_round,
+        )
 
     def _slots(self, part: Part) -> int:
         n_rests = len(part.rests)
@@ -188,6 +202,7 @@ class Groups(Sequence[Group]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         round_index, place = divmod(index % len(self), self.n_per_round)
+        round_index += self._first_round
         if self._order == "grouped":
             return self._group(place, round_index, None)
         places, turns = self._shuffled(round_index)
