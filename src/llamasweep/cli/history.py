@@ -10,12 +10,13 @@ import click
 
 from llamasweep.cli.results import RESULTS_OPTION
 from llamasweep.cli.terminal import printable
-from llamasweep.errors import StoreError
+from llamasweep.errors import StoreError, UsageError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from llamasweep.report.history import Series
+    from llamasweep.results.annotations import Annotation
     from llamasweep.results.records import RunData
 
 _THIN = "\u202f"
@@ -35,12 +36,21 @@ _THIN = "\u202f"
 @click.option(
     "--reports", metavar="DIR", help="Folder of the page; default $LLAMASWEEP_REPORTS or reports."
 )
+@click.option(
+    "--annotate",
+    "annotations",
+    nargs=2,
+    multiple=True,
+    metavar="BUILD|DATE TEXT",
+    help="Keep a note at a build or a day (2026-11-29) first; an empty TEXT takes it away.",
+)
 @click.option("--no-page", is_flag=True, help="Do not write the page.")
 @RESULTS_OPTION
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     models: tuple[str, ...],
     builds: tuple[str, ...],
+    annotations: tuple[tuple[str, str], ...],
     reports: str | None,
     no_page: bool,
     results: str | None,
@@ -50,17 +60,21 @@ def command(
 
     Builds stand in the order of their numbers. Speeds are not compared across a change of the machine, its kernel, governor or
     GPU driver. A step needs three builds on either side. reports/history.html draws every series, with the runs behind it.
+    Notes are kept in history-notes.json beside the runs, and stand in the table, the JSON and the page.
 
     \b
     Example:
       llamasweep history
+      llamasweep history --annotate b11434 'new CMake preset' --annotate 2026-11-20 'more memory'
       llamasweep history --model 'Qwen3*' --json --no-page
     """
-    from llamasweep.report.history import history, plain_history, series_lines, summary
+    from llamasweep.report.history import history, plain_history
     from llamasweep.store.locate import results_root
 
     root = results_root(results)
-    found = history(_runs(root), models=models, builds=builds)
+    runs = _runs(root)
+    notes = _notes(root, runs, annotations)
+    found = history(runs, models=models, builds=builds, notes=notes)
     if not found:
         raise StoreError(
             f"no cell in {root} was measured on two builds",
@@ -68,23 +82,66 @@ def command(
         )
     page = None if no_page else _write_page(found, reports)
     if as_json:
-        told = {"page": None if page is None else str(page), "series": plain_history(found)}
+        told = {
+            "page": None if page is None else str(page),
+            "notes": [{"at": n.at, "text": n.text, "written_at": n.written_at} for n in notes],
+            "series": plain_history(found),
+        }
         click.echo(json.dumps(told, indent=2))
         return
-    click.echo(_plain(summary(found)))
+    for line in _lines(found, notes):
+        click.echo(_plain(line))
+    if page is not None:
+        click.echo(page)
+
+
+def _lines(found: Sequence[Series], notes: Sequence[Annotation]) -> Iterator[str]:
+    """The sentence, people's notes once, then every series with what changed in it."""
+    from llamasweep.report.history import note_line, series_lines, summary
+
+    yield summary(found)
+    for note in notes:
+        yield note_line(note.at, note)
     for one in found:
         lines = series_lines(one)
         n = sum(point.median_tps is not None for point in one.points)
         first, last = one.points[0].build, one.points[-1].build
-        click.echo(
-            _plain(
-                f"{one.name}: {n} builds, {first} to {last}{'' if lines else ', no change found'}"
-            )
-        )
-        for line in lines:
-            click.echo(_plain(f"  {line}"))
-    if page is not None:
-        click.echo(page)
+        unchanged = "" if one.changes else ", no change found"
+        yield f"{one.name}: {n} builds, {first} to {last}{unchanged}"
+        yield from (f"  {line}" for line in lines)
+
+
+def _notes(
+    root: Path, runs: Sequence[RunData], new: Sequence[tuple[str, str]]
+) -> tuple[Annotation, ...]:
+    """The notes beside the runs, with the new ones kept. Raises UsageError for a build that was never measured."""
+    from datetime import UTC, datetime
+
+    from llamasweep.results.annotations import annotated
+    from llamasweep.store.notes import load_notes, save_notes
+
+    notes = load_notes(root)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    for at, text in new:
+        if text.strip():
+            _check_place(at, runs)
+        notes = annotated(notes, at, text, now)
+    if new:
+        save_notes(root, notes)
+    return notes
+
+
+def _check_place(at: str, runs: Sequence[RunData]) -> None:
+    from llamasweep.results.annotations import Annotation, is_day
+
+    wanted = Annotation(at=at, text="")
+    rows = (row for run in runs for row in run.attempts)
+    if is_day(at) or any(wanted.is_of_build(r.build_label or "", r.build_number) for r in rows):
+        return
+    raise UsageError(
+        f"no result is of a build {quoted(at)}, and it is no day",
+        hint="Write a build as `llamasweep history` names it, or a day as 2026-11-29.",
+    )
 
 
 def _plain(text: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from llamasweep.report.compare_words import KIND_WORDS, cell_words, percent_change
 from llamasweep.report.names import shown
+from llamasweep.results.annotations import Annotation
 from llamasweep.results.records import Attempt, RunData, RunInfo
 from llamasweep.stats.change_points import ChangePoint
 from llamasweep.stats.series import Stretch, changes_of_series
@@ -24,7 +25,7 @@ _KIND_ORDER = {"tg": 0, "pp": 1, "pg": 2}
 class Point:
     """One build in a series. median_tps: of the medians of its processes; None where it was tried and never measured.
 
-    n_rounds: processes behind it. run_ids: runs that it is made of, the newest last.
+    n_rounds: processes behind it. run_ids: runs that it is made of, the newest last. measured_on: day of the first of them.
     """
 
     build: str
@@ -32,12 +33,16 @@ class Point:
     median_tps: float | None
     n_rounds: int
     run_ids: tuple[str, ...]
+    measured_on: str
     facts: dict[str, str | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """One cell on one machine along the builds. stretches: where it may be compared, and the changes within each."""
+    """One cell on one machine along the builds. stretches: where it may be compared, and the changes within each.
+
+    notes: people's own, each with the index of the point that it stands at.
+    """
 
     cell_id: str
     machine: str
@@ -45,6 +50,7 @@ class Series:
     kind: str
     points: tuple[Point, ...]
     stretches: tuple[Stretch, ...]
+    notes: tuple[tuple[int, Annotation], ...] = ()
 
     @property
     def changes(self) -> tuple[ChangePoint, ...]:
@@ -53,20 +59,25 @@ class Series:
 
 
 def history(
-    runs: Sequence[RunData], *, models: Sequence[str] = (), builds: Sequence[str] = ()
+    runs: Sequence[RunData],
+    *,
+    models: Sequence[str] = (),
+    builds: Sequence[str] = (),
+    notes: Sequence[Annotation] = (),
 ) -> tuple[Series, ...]:
     """The series of all runs that have at least two builds, those with changes first.
 
-    models, builds: shell patterns on labels; without any, all. Builds stand in the order of their numbers; those without one
-    behind, in the order in which they were first measured.
+    models, builds: shell patterns on labels; without any, all. notes: people's own; one at a day stands at the first build
+    that was first measured on that day or later, and in no series without one. Builds stand in the order of their numbers;
+    those without one behind, in the order in which they were first measured.
     """
-    facts = {run.info.run_id: _facts(run.info) for run in runs}
+    known = {run.info.run_id: (run.info.started_at[:10], _facts(run.info)) for run in runs}
     rows: dict[tuple[str, str], list[Attempt]] = {}
     for run in sorted(runs, key=lambda one: one.info.started_at):
         for row in run.attempts:
             if _fits(row.model_label, models) and _fits(row.build_label or "", builds):
                 rows.setdefault((row.machine_fingerprint or "", row.cell_id), []).append(row)
-    made = [_series(key, of_cell, facts) for key, of_cell in rows.items()]
+    made = [_series(key, of_cell, known, notes) for key, of_cell in rows.items()]
     return tuple(sorted((one for one in made if one is not None), key=_importance))
 
 
@@ -88,14 +99,20 @@ def _facts(info: RunInfo) -> dict[str, str | None]:
     return known
 
 
+_Known = Mapping[str, tuple[str, dict[str, str | None]]]
+"""run_id -> day of its start, and what else may move a speed."""
+
+_UNKNOWN: tuple[str, dict[str, str | None]] = ("", {})
+
+
 def _series(
-    key: tuple[str, str], rows: Sequence[Attempt], facts: dict[str, dict[str, str | None]]
+    key: tuple[str, str], rows: Sequence[Attempt], known: _Known, notes: Sequence[Annotation]
 ) -> Series | None:
     by_build: dict[str, list[Attempt]] = {}
     for row in rows:
         by_build.setdefault(row.build_hash or row.build_label or "", []).append(row)
     ordered = sorted(enumerate(by_build.values()), key=lambda pair: _place(pair[0], pair[1]))
-    points = [point for _, of_build in ordered if (point := _point(of_build, facts)) is not None][
+    points = [point for _, of_build in ordered if (point := _point(of_build, known)) is not None][
         -MAX_POINTS:
     ]
     if sum(point.median_tps is not None for point in points) < 2:
@@ -110,7 +127,25 @@ def _series(
         stretches=tuple(
             changes_of_series([p.median_tps for p in points], [p.facts for p in points])
         ),
+        notes=_noted(points, notes),
     )
+
+
+def _noted(
+    points: Sequence[Point], notes: Sequence[Annotation]
+) -> tuple[tuple[int, Annotation], ...]:
+    placed = [(index, note) for note in notes if (index := _index(points, note)) is not None]
+    return tuple(sorted(placed, key=lambda pair: pair[0]))
+
+
+def _index(points: Sequence[Point], note: Annotation) -> int | None:
+    """The point that a note stands at; a name counts before a number, which variants of a build share."""
+    if note.day is not None:
+        fits = [i for i, point in enumerate(points) if point.measured_on >= note.day]
+    else:
+        fits = [i for i, point in enumerate(points) if note.at == point.build]
+        fits += [i for i, p in enumerate(points) if note.is_of_build(p.build, p.number)]
+    return fits[0] if fits else None
 
 
 def _place(index: int, rows: Sequence[Attempt]) -> tuple[int, int, int]:
@@ -127,7 +162,7 @@ def _number(rows: Sequence[Attempt]) -> int | None:
     return next((int(found[1]) for found in labels if found), None)
 
 
-def _point(rows: Sequence[Attempt], facts: dict[str, dict[str, str | None]]) -> Point | None:
+def _point(rows: Sequence[Attempt], known: _Known) -> Point | None:
     """None where the build was never asked."""
     tried = [row for row in rows if row.status not in ("unsupported", "skipped")]
     if not tried:
@@ -140,7 +175,8 @@ def _point(rows: Sequence[Attempt], facts: dict[str, dict[str, str | None]]) -> 
         median_tps=statistics.median(rates) if rates else None,
         n_rounds=len(rates),
         run_ids=tuple(dict.fromkeys(row.run_id for row in tried)),
-        facts=facts.get(newest.run_id, {}),
+        measured_on=min(known.get(row.run_id, _UNKNOWN)[0] for row in tried),
+        facts=known.get(newest.run_id, _UNKNOWN)[1],
     )
 
 
@@ -172,10 +208,21 @@ def split_line(series: Series, stretch: Stretch) -> str:
     return f"not compared across {at}: other {', '.join(name.replace('_', ' ') for name in stretch.differs)}"
 
 
+def note_line(at: str, note: Annotation) -> str:
+    """`note at b11434: new memory`; at: the build, or the day with the build that it stands at."""
+    return f"note at {shown(at, 60)}: {shown(note.text, 500)}"
+
+
+def _place_words(series: Series, index: int, note: Annotation) -> str:
+    build = series.points[index].build
+    return build if note.day is None else f"{build} ({note.day})"
+
+
 def series_lines(series: Series) -> tuple[str, ...]:
-    """Changes and splits of a series in words, in order of builds."""
+    """Changes, splits and notes of a series in words, in order of builds."""
     told = [(change.index, change_line(series, change)) for change in series.changes]
     told += [(one.start, split_line(series, one)) for one in series.stretches if one.differs]
+    told += [(i, note_line(_place_words(series, i, note), note)) for i, note in series.notes]
     return tuple(line for _, line in sorted(told))
 
 
@@ -226,6 +273,10 @@ def plain_history(found: Sequence[Series]) -> list[dict[str, Any]]:
                 {"build": one.points[s.start].build, "differs": list(s.differs)}
                 for s in one.stretches
                 if s.differs
+            ],
+            "notes": [
+                {"build": one.points[index].build, "at": note.at, "text": note.text}
+                for index, note in one.notes
             ],
         }
         for one in found

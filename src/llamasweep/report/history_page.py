@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from llamasweep.report.history import Series, series_lines, summary
+from llamasweep.report.history import MAX_POINTS, Series, series_lines, summary
+from llamasweep.report.mark_rows import told_numbers
 from llamasweep.report.marks import PALETTE, Spec, framed, speed
 from llamasweep.report.names import shown
 from llamasweep.report.render import render_template
@@ -17,14 +18,26 @@ _KIND_SHAPES = {"step": "triangle-down", "spike": "cross", "drift": "diamond"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ShownPoint:
+    """A build in the table. anchor: id of its row, which its mark in the chart names. runs: (run id, link or "")."""
+
+    anchor: str
+    build: str
+    median_tps: float | None
+    n_rounds: int
+    notes: tuple[str, ...]
+    runs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """A series as the page shows it. rows: (build, rate or None, rounds, [(run id, link or "")]) newest build first."""
+    """A series as the page shows it. rows: newest build first."""
 
     name: str
     words: str
     lines: tuple[str, ...]
     spec: Spec
-    rows: tuple[tuple[str, float | None, int, tuple[tuple[str, str], ...]], ...]
+    rows: tuple[ShownPoint, ...]
 
 
 def render_history(found: Sequence[Series], version: str, reports: Collection[str]) -> str:
@@ -33,26 +46,29 @@ def render_history(found: Sequence[Series], version: str, reports: Collection[st
         "history.html.j2",
         ("page.js", "history.js"),
         title=summary(found),
-        series=[_shown(one, reports) for one in found[:MAX_SERIES]],
+        series=[_shown(n, one, reports) for n, one in enumerate(found[:MAX_SERIES])],
         n_left_out=max(0, len(found) - MAX_SERIES),
         version=shown(version, 40),
     )
 
 
-def _shown(series: Series, reports: Collection[str]) -> Shown:
+def _shown(number: int, series: Series, reports: Collection[str]) -> Shown:
+    first = number * MAX_POINTS
     return Shown(
         name=series.name,
         words=f"{series.name} {' '.join(shown(p.build, 40) for p in series.points)}".lower(),
         lines=series_lines(series),
-        spec=history_chart(series),
+        spec=history_chart(series, first),
         rows=tuple(
-            (
-                shown(point.build, 60),
-                point.median_tps,
-                point.n_rounds,
-                tuple((shown(run, 80), _link(run, reports)) for run in point.run_ids[-5:]),
+            ShownPoint(
+                anchor=f"row-{first + index}",
+                build=shown(point.build, 60),
+                median_tps=point.median_tps,
+                n_rounds=point.n_rounds,
+                notes=tuple(shown(n.text, 500) for i, n in series.notes if i == index),
+                runs=tuple((shown(run, 80), _link(run, reports)) for run in point.run_ids[-5:]),
             )
-            for point in reversed(series.points)
+            for index, point in reversed(list(enumerate(series.points)))
         ),
     )
 
@@ -62,23 +78,40 @@ def _link(run_id: str, reports: Collection[str]) -> str:
     return "./" + quote(name, safe="") if name in reports else ""
 
 
-def history_chart(series: Series) -> Spec:
-    """Rates along the builds from 0, a mark where something changed, a rule where other things did."""
+def _values(series: Series, first: int) -> list[Spec]:
+    """One object per point; the words of its marks name the row of the table that lists its runs."""
     changed = {change.index: change.kind for change in series.changes}
     splits = {one.start for one in series.stretches if one.differs}
-    values = [
+    notes: dict[int, list[str]] = {}
+    for index, note in series.notes:
+        notes.setdefault(index, []).append(shown(note.text, 120))
+    return [
         {
             "place": index,
             "build": shown(point.build, 24),
             "median": point.median_tps,
             "change": changed.get(index),
             "is_split": index in splits,
-            "words": f"{shown(point.build, 40)}: {point.median_tps:.3g} t/s"
+            "note": told_numbers([first + index], f"note: {'; '.join(notes[index])}")
+            if index in notes
+            else None,
+            "words": told_numbers(
+                [first + index], f"{shown(point.build, 40)}: {point.median_tps:.3g} t/s"
+            )
             if point.median_tps is not None
             else "",
         }
         for index, point in enumerate(series.points)
     ]
+
+
+def history_chart(series: Series, first: int = 0) -> Spec:
+    """Rates along the builds from 0, a mark where something changed, a rule where other things did, a square at a note.
+
+    first: number of the row of the series' first point in the page.
+    """
+    values = _values(series, first)
+    changed = {change.kind for change in series.changes}
     last = len(values) - 1
     middle = {0, last // 2, last}
     labels = " : ".join(
@@ -111,11 +144,16 @@ def history_chart(series: Series) -> Spec:
             {
                 "transform": [{"filter": f"datum.change === '{kind}'"}],
                 "mark": {"type": "point", "shape": shape, "size": 110, "color": PALETTE["bad"], "strokeWidth": 2, "opacity": 1},
-                "encoding": {"x": x, "y": speed("median")},
+                "encoding": {"x": x, "y": speed("median"), "description": {"field": "words"}},
             }
             for kind, shape in _KIND_SHAPES.items()
-            if kind in changed.values()
+            if kind in changed
         ),
+        {
+            "transform": [{"filter": "isValid(datum.note)"}],
+            "mark": {"type": "point", "shape": "square", "filled": True, "size": 70, "color": PALETTE["quiet"], "opacity": 1},
+            "encoding": {"x": x, "y": {"value": 4}, "description": {"field": "note"}},
+        },
     ]  # fmt: skip
     return framed(values, layers, height=HEIGHT, config={})
 

@@ -21,8 +21,12 @@ _GROUP = re.compile(
 
 def told(rows: Iterable[Row], words: str = "") -> str:
     """The description of a mark: the rows that it stands for and its sentence. Without words it is silent to screen readers."""
-    numbers = dict.fromkeys(row.anchor.removeprefix("row-") for row in rows)
-    return f"⟦{','.join(numbers)}⟧{words}"
+    return told_numbers([row.anchor.removeprefix("row-") for row in rows], words)
+
+
+def told_numbers(numbers: Iterable[object], words: str = "") -> str:
+    """The same for rows of a page of another kind, by the numbers in their ids."""
+    return f"⟦{','.join(dict.fromkeys(map(str, numbers)))}⟧{words}"
 
 
 def with_rows(svg: str) -> str:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from tests.unit.report.test_history import _run, _stepped
 
 from llamasweep.cli.history import command
-from llamasweep.errors import StoreError
+from llamasweep.errors import StoreError, UsageError
 from llamasweep.store.parquet import RunStore
 
 
@@ -61,3 +61,64 @@ def test_one_build_is_no_history() -> None:
     RunStore.create(Path("results"), run.info).write_group("00001-g", run.attempts)
     with pytest.raises(StoreError, match="was measured on two builds"):
         _history()
+
+
+def test_notes_are_kept_beside_the_runs_and_told_everywhere(folder: Path) -> None:
+    _store()
+    text = _history("--annotate", "b10300", "more memory").output
+    assert text.splitlines()[1] == "note at b10300: more memory"
+    assert "  note at b10300: more memory" in text
+    kept = json.loads((folder / "results" / "history-notes.json").read_text(encoding="utf-8"))
+    assert [(note["at"], note["text"]) for note in kept["notes"]] == [("b10300", "more memory")]
+    assert "more memory" in (folder / "reports" / "history.html").read_text(encoding="utf-8")
+    told = json.loads(_history("--json", "--no-page", "--annotate", "2026-11-29", "day").output)
+    assert [note["text"] for note in told["notes"]] == ["more memory", "day"]
+    assert {note["text"] for note in told["series"][0]["notes"]} == {"more memory", "day"}
+    assert "more memory" not in _history("--no-page", "--annotate", "b10300", "").output
+
+
+@pytest.mark.parametrize(
+    ("at", "text", "said"),
+    [
+        ("b9", "x", "no result is of a build 'b9', and it is no day"),
+        ("2026-02-30", "x", "and it is no day"),
+        ("b10300", "a\nb", "cannot be a note"),
+        ("b10300", "\u202e", "cannot be a note"),
+        ("b10300", "x" * 501, "cannot be a note"),
+        ("b10300", " ", "there is no note at 'b10300'"),
+    ],
+)
+def test_a_note_that_cannot_be_is_refused_and_nothing_is_kept(
+    folder: Path, at: str, text: str, said: str
+) -> None:
+    _store()
+    with pytest.raises(UsageError, match=said):
+        _history("--annotate", at, text)
+    assert not (folder / "results" / "history-notes.json").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"kind": "llamasweep history notes", "format": 2, "notes": []}',
+        '{"kind": "llamasweep history notes", "format": 1, "notes": [{"at": "b1"}]}',
+        '{"kind": "llamasweep history notes", "format": 1, "notes": [{"at": "b1", "text": 3}]}',
+        "[" * 100_000,
+    ],
+)
+def test_a_file_of_notes_that_cannot_be_understood_is_named(folder: Path, text: str) -> None:
+    _store()
+    (folder / "results" / "history-notes.json").write_text(text, encoding="utf-8")
+    with pytest.raises(StoreError, match=r"history-notes\.json cannot be read"):
+        _history("--no-page")
+
+
+def test_a_note_of_a_hand_written_file_does_not_move_the_cursor(folder: Path) -> None:
+    _store()
+    note = {"at": "b10300", "text": "a\u001b[2Jb\u202e", "written_at": None}
+    plain = {"kind": "llamasweep history notes", "format": 1, "notes": [note]}
+    path = folder / "results" / "history-notes.json"
+    path.write_text(json.dumps(plain), encoding="utf-8")
+    assert not {"\u001b", "\u202e"} & set(_history("--no-page").output)

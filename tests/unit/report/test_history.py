@@ -10,6 +10,7 @@ from tests.unit.stats.rounds_made import row
 
 from llamasweep.report.history import change_line, history, plain_history, series_lines, summary
 from llamasweep.report.history_page import history_chart, render_history
+from llamasweep.results.annotations import Annotation
 from llamasweep.results.records import RunData
 
 NUMBERS = [10000 + 100 * i for i in range(12)]
@@ -101,6 +102,50 @@ def test_the_page_draws_each_series_and_links_the_runs_that_have_a_report() -> N
     assert html.count("<a href") == 1
     kinds = [layer["mark"].get("shape") for layer in history_chart(found[0])["layer"]]
     assert "triangle-down" in kinds
+
+
+def test_notes_stand_at_their_build_or_at_the_first_build_of_a_later_day() -> None:
+    runs = [
+        replace(run, info=replace(run.info, started_at=f"2026-11-{10 + i:02d}T08:00:00+00:00"))
+        for i, run in enumerate(_stepped())
+    ]
+    notes = [
+        Annotation(at="2026-11-13", text="more memory"),
+        Annotation(at="10200", text="by number"),
+        Annotation(at="2027-01-01", text="not yet"),
+        Annotation(at="b10600", text="new allocator"),
+    ]
+    (series,) = history(runs, notes=notes)
+    assert [(index, note.text) for index, note in series.notes] == [
+        (2, "by number"),
+        (3, "more memory"),
+        (6, "new allocator"),
+    ]
+    assert series_lines(series)[:2] == (
+        "note at b10200: by number",
+        "note at b10300 (2026-11-13): more memory",
+    )
+    assert [one["build"] for one in plain_history([series])[0]["notes"]] == [
+        "b10200",
+        "b10300",
+        "b10600",
+    ]
+
+
+def test_a_mark_of_the_page_names_the_row_with_its_runs_and_a_note_has_its_mark() -> None:
+    found = history(_stepped(), notes=[Annotation(at="b10300", text="more memory")])
+    html = render_history(found, "0.1", set())
+    assert html.count('data-rows="row-3" aria-label="b10300: ') == 1
+    assert 'data-rows="row-3" aria-label="note: more memory"' in html
+    assert html.count('<tr id="row-3">') == 1
+    assert "<small>note: <bdi>more memory</bdi></small>" in html
+
+
+def test_hostile_notes_stay_text() -> None:
+    notes = [Annotation(at="b10300", text=HOSTILE), Annotation(at=HOSTILE, text="x")]
+    html = render_history(history(_stepped(), notes=notes), "0.1", set())
+    assert "<script>alert" not in html
+    assert "\u202e" not in html
 
 
 def test_hostile_names_stay_text() -> None:

@@ -17,4 +17,17 @@ document.addEventListener("DOMContentLoaded", function () {
   }
   box.addEventListener("input", filter);
   filter();
+  document.getElementById("history").addEventListener("click", function (event) {
+    var mark = event.target.closest ? event.target.closest("svg [data-rows]") : null;
+    if (mark) { show(document.getElementById(mark.dataset.rows)); }
+  });
+  function show(row) {
+    if (!row) return;
+    document.querySelectorAll("tr.shown").forEach(function (one) { one.classList.remove("shown"); });
+    row.closest("details").open = true;
+    row.classList.add("shown");
+    row.scrollIntoView({block: "nearest"});
+    var link = row.querySelector("a");
+    if (link) { link.focus({preventScroll: true}); }
+  }
 });
