@@ -60,7 +60,7 @@ def _chart(forest: Forest) -> Chart:
     caption = (
         "Mark: change of the median rate, Hodges–Lehmann, with its 95 % interval. Dots: each round's pair. "
         "Grey band: the floor, within which a change does not count. "
-        + "; ".join(f"{_SHAPE_WORDS[v]}: {VERDICT_WORDS[v]}" for v in _MARKS)
+        + "; ".join(f"{_SHAPE_WORDS[v]}: {VERDICT_WORDS[v]}" for v in _MARKS).capitalize()
         + "."
     )
     if forest.others:
@@ -77,7 +77,7 @@ def _chart(forest: Forest) -> Chart:
 _SHAPE_WORDS: dict[Verdict, str] = {
     "slower": "red triangle down",
     "faster": "green triangle up",
-    "same": "black circle",
+    "same": "filled circle",
     "undecided": "hollow diamond",
 }
 
@@ -143,7 +143,7 @@ def _change(field: str, limit: float) -> Spec:
         "type": "quantitative",
         "title": "change, %",
         "scale": {"domain": [-limit, limit], "nice": False, "clamp": True},
-        "axis": {"format": "+~r"},
+        "axis": {"format": "+~r", "labelExpr": "datum.value === 0 ? '0' : datum.label"},
     }
 
 
