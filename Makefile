@@ -53,7 +53,7 @@ test: $(DEV) ## all tests that need no engine and no network
 # What the tests with real programs use, kept in the user's cache: builds with what they need besides llama-bench, and an Ollama
 # (OLLAMA=0.11.4 for the older kind), which is left out where Go is missing.
 engines: $(DEV)
-	@$(BIN)/llamasweep builds install 11434 --with llama-quantize,llama-server
+	@$(BIN)/llamasweep builds install 11434 --with llama-quantize,llama-server,llama-batched-bench
 	@$(BIN)/llamasweep builds install 10488 --with llama-quantize,llama-server
 	@sh scripts/ollama.sh $(OLLAMA)
 

@@ -33,3 +33,12 @@ def write_build(folder: Path, **settings: Any) -> Path:
     )
     program.chmod(0o755)
     return program
+
+
+def write_batched_bench(folder: Path) -> Path:
+    """Write `folder/llama-batched-bench`, which does what the fake of that name does, and return its path."""
+    program = folder / "llama-batched-bench"
+    fake = FAKE.with_name("llama-batched-bench")
+    program.write_text(_LAUNCHER.format(python=sys.executable, settings={}, fake=str(fake)))
+    program.chmod(0o755)
+    return program

@@ -1,4 +1,4 @@
-"""llama-server of a build: where it lies, and which flags it knows, asked of the program itself."""
+"""Programs beside a build's llama-bench: where they lie, and which flags each knows, asked of the program itself."""
 
 from __future__ import annotations
 
@@ -13,34 +13,37 @@ from llamasweep.errors import BuildError, EngineNotFoundError
 from llamasweep.sweep.subjects import Build
 
 SERVER = "llama-server"
+BATCHED_BENCH = "llama-batched-bench"
+_TELLING_FLAG = {SERVER: "--port", BATCHED_BENCH: "-npl"}
+"""Program -> a flag without which it is another program."""
 _FLAG = re.compile(r"(?<![\w<|-])--?[A-Za-z][\w-]*")
 _COLUMNS = re.compile(r"(?<=\S)  +(?=[^\s-])")
 
 
-def server_of(bench: Build) -> Build:
-    """The same build, as its llama-server: with that program's path, hash and flags.
+def program_of(bench: Build, name: str) -> Build:
+    """The same build, as its llama-server or llama-batched-bench: with that program's path, hash and flags.
 
     Raises EngineNotFoundError where it was not built, BuildError where it does not answer.
     """
-    path = beside(bench, SERVER)
+    path = beside(bench, name)
     if path is None:
         number = bench.number if bench.number is not None else "VERSION"
         raise EngineNotFoundError(
-            f"{bench.label} has no llama-server beside its llama-bench",
-            hint=f"`llamasweep builds install {number} --with llama-server` adds it.",
+            f"{bench.label} has no {name} beside its llama-bench",
+            hint=f"`llamasweep builds install {number} --with {name}` adds it.",
         )
     return replace(
         bench,
         path=str(path),
         argv_prefix=(str(path),),
         content_hash=content_hash(path),
-        options=_flags(path),
+        options=_flags(path, name),
         option_help=(),
         default_threads=None,
     )
 
 
-def _flags(path: Path) -> frozenset[str]:
+def _flags(path: Path, name: str) -> frozenset[str]:
     """Every spelling that the left column of its help lists."""
     try:
         answer = ask([str(path), "--help"], timeout_s=TIMEOUT_S)
@@ -48,6 +51,7 @@ def _flags(path: Path) -> frozenset[str]:
         raise BuildError(f"{str(path)!r} cannot be started: {problem.strerror}") from problem
     lines = (line for line in answer.stdout.splitlines() if line.startswith("-"))
     flags = frozenset(flag for line in lines for flag in _FLAG.findall(_COLUMNS.split(line)[0]))
-    if "--port" not in flags:
-        raise BuildError(f"{str(path)!r} is no llama-server: its --help lists no --port")
+    telling = _TELLING_FLAG[name]
+    if telling not in flags:
+        raise BuildError(f"{str(path)!r} is no {name}: its --help lists no {telling}")
     return flags

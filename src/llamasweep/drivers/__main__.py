@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 
+from llamasweep.drivers.batched_bench import measure_batched
 from llamasweep.drivers.failing import as_failure
 from llamasweep.drivers.ollama import measure_ollama
 from llamasweep.drivers.ollama_server import serving
@@ -13,6 +14,7 @@ from llamasweep.drivers.requests import Asking, measure_cells
 from llamasweep.engines.base import Failure
 from llamasweep.engines.driven import Job, failure_line, read_job
 from llamasweep.engines.http_exchange import parse_base_url
+from llamasweep.engines.llama_batched_bench import BATCHED_BENCH
 from llamasweep.engines.openai_client import detect_dialect, key_from_environment
 from llamasweep.errors import LlamasweepError
 
@@ -31,6 +33,9 @@ def _do(job: Job) -> None:
     if job.engine == "ollama":
         with serving(job, _print_line) as found:
             measure_ollama(found, job, print_row=_print_row, print_line=_print_line)
+        return
+    if job.engine == BATCHED_BENCH:
+        measure_batched(job, print_row=_print_row, print_line=_print_line)
         return
     with ExitStack() as stack:
         key = key_from_environment(job.key_variable)

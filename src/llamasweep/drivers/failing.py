@@ -12,6 +12,14 @@ class ServerDiedError(LlamasweepError):
     """The server ended by itself. Its last words stand before ours on stderr."""
 
 
+class ProgramError(LlamasweepError):
+    """A program that a driver runs itself could not measure a cell. kind, reach: of the row's failure."""
+
+    def __init__(self, message: str, *, kind: str, reach: Reach = "cell") -> None:
+        super().__init__(message)
+        self.kind, self.reach = kind, reach
+
+
 _OF_THE_WHOLE_SERVER = frozenset({"not_reachable", "model_missing"})
 
 
@@ -26,6 +34,8 @@ def as_failure(problem: Exception) -> Failure:
             message=message,
             reach=reach,
         )
+    if isinstance(problem, ProgramError):
+        return Failure(status="failed", kind=problem.kind, message=message, reach=problem.reach)
     if isinstance(problem, ServerDiedError):
         return Failure(status="failed", kind=SERVER_DIED, message=message, reach="load")
     if isinstance(problem, UsageError):

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeGuard
 
 from llamasweep.engines import llama_bench_applied, llama_bench_errors, llama_bench_output
 from llamasweep.engines.base import Call, CallOptions, Failure, LogReading, Reach, Verified
-from llamasweep.engines.llama_bench_output import LogReader, RowReader
+from llamasweep.engines.llama_bench_output import LogFacts, LogReader, RowReader
 from llamasweep.results.records import FAILED_STATUSES
 from llamasweep.results.request_times import RequestTimes
 from llamasweep.sweep.cell import Block, Cell, Group, Test
@@ -184,12 +184,17 @@ class Driven:
     def repetition_starts_ns(self, row: Mapping[str, Any]) -> tuple[int, ...] | None:
         return _whole_list(row, "started_ns")
 
+    def log_facts(self, log: LogReader, index: int) -> LogFacts:
+        """What the log says of a cell's context: a server is set up once, before its first cell."""
+        del index
+        return log.load
+
     def verify(
         self, cell: Cell, index: int, row: Mapping[str, Any], log: LogReading, *, cpu_only: bool
     ) -> Verified:
-        del index  # a server is set up once, before its first cell
         assert isinstance(log, LogReader)  # noqa: S101  (made by log_reader)
-        found = llama_bench_applied.verify(cell, row, log.load, log.load, cpu_only=cpu_only)
+        facts = self.log_facts(log, index)
+        found = llama_bench_applied.verify(cell, row, facts, log.load, cpu_only=cpu_only)
         return replace(
             found,
             flags=(*found.flags, *_texts(row.get("flags"))),
@@ -217,7 +222,9 @@ class Driven:
         )
         if told is None or by_server is None:
             return by_server
-        return told if by_server.kind == "exit_code" else replace(by_server, reach=told.reach)
+        if by_server.kind == "exit_code":
+            return replace(told, reach=by_server.reach) if told.reach == "cell" else told
+        return by_server if told.reach == "cell" else replace(by_server, reach=told.reach)
 
 
 def _told_failure(stderr_lines: Sequence[str]) -> Failure | None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from llamasweep.engines.base import Engine
+from llamasweep.engines.llama_batched_bench import LlamaBatchedBench
 from llamasweep.engines.llama_bench import LlamaBench
 from llamasweep.engines.llama_server import LlamaServer
 from llamasweep.engines.ollama import Ollama
 from llamasweep.engines.openai import OpenAi
 from llamasweep.errors import UsageError
 
-_ALL: tuple[Engine, ...] = (LlamaBench(), LlamaServer(), Ollama(), OpenAi())
+_ALL: tuple[Engine, ...] = (
+    LlamaBench(),
+    LlamaBatchedBench(),
+    LlamaServer(),
+    Ollama(),
+    OpenAi(),
+)
 _ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
 
 

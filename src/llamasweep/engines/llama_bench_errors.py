@@ -44,7 +44,7 @@ _TABLE: tuple[tuple[str, str, Reach | None], ...] = (
     (r"GGML_ASSERT\(.*\) failed|GGML_ABORT", "assertion", None),
     (r"^(?:CUDA|ROCm|HIP|MUSA|SYCL) error: |DeviceLost$", "device_error", None),
     (r"^\s*what\(\): ", "exception", None),
-    (r"^error: (?:invalid (?:parameter|range|value|device)|stoi)", "bad_argument", "call"),
+    (r"^error: (?:invalid (?:parameter|range|value|device|argument)|stoi)", "bad_argument", "call"),
     (r"failed to parse cpu-mask", "bad_argument", "cell"),
     (r"failed to set process priority", "priority_refused", "call"),
     (

@@ -56,10 +56,8 @@ def parse_row(text: bytes) -> dict[str, Any] | None:
     """
     if not text.startswith(b"{") or len(text) > MAX_LINE_BYTES:
         return None
-    row = _loaded(text)
-    if row is None:
-        row = _loaded(_NOT_A_NUMBER.sub(b" null", text))
-    if not isinstance(row, dict) or not all(_is_count(row.get(key)) for key in _NEEDED_INTS):
+    row = read_object(text)
+    if row is None or not all(_is_count(row.get(key)) for key in _NEEDED_INTS):
         return None
     samples = row.get("samples_ns")
     if not isinstance(samples, list) or not samples:
@@ -67,6 +65,14 @@ def parse_row(text: bytes) -> dict[str, Any] | None:
     if not all(_is_count(ns) and ns > 0 for ns in samples):
         return None
     return row
+
+
+def read_object(text: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line, `nan` and `inf` in it read as None; None where it is no object."""
+    found = _loaded(text)
+    if found is None:
+        found = _loaded(_NOT_A_NUMBER.sub(b" null", text))
+    return found if isinstance(found, dict) else None
 
 
 def _loaded(text: bytes) -> Any:

@@ -140,6 +140,11 @@ _WORDS: dict[str, tuple[str, str]] = {
         "prompt not cached",
         "The prompt was to come from the server's cache, and the server read it anew. Read the row as one of a new prompt.",
     ),
+    "prompt_shared": (
+        "shared prompt",
+        "All streams began with one prompt, which was read once (`-pps`), and only its tokens are counted. Hold the row against "
+        "others of that kind only.",
+    ),
     "short_answer": (
         "short answer",
         "The model ended answers before the asked length, so there was less to time.",

@@ -11,6 +11,7 @@ from llamasweep.results.contenders import Contender
 from llamasweep.results.server_flags import OLDEST_READ_BUILD, SPELLED, spelled
 
 NO_SERVER_PATH = "llama-server"
+_BESIDE_SERVER = ("llama-bench", "llama-batched-bench")
 """Stands in a command where the program's place is not known."""
 
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -66,7 +67,8 @@ def server_beside(bench_path: str | None) -> str:
     name = ntpath.basename(bench_path) if is_windows else posixpath.basename(bench_path)
     if name.startswith("llama-server"):
         return bench_path
-    if not name.startswith("llama-bench"):
+    program = next((one for one in _BESIDE_SERVER if name.startswith(one)), None)
+    if program is None:
         return NO_SERVER_PATH
     folder = bench_path[: len(bench_path) - len(name)]
-    return folder + name.replace("llama-bench", "llama-server", 1)
+    return folder + name.replace(program, "llama-server", 1)

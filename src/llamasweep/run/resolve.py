@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llamasweep.builds.registry import Registry
-from llamasweep.builds.server import SERVER, server_of
+from llamasweep.builds.server import BATCHED_BENCH, SERVER, program_of
 from llamasweep.errors import LlamasweepError, ModelFileError
 from llamasweep.gguf import header, shapes, synth
 from llamasweep.gguf.named import DEFAULT_QUANT
@@ -77,7 +77,9 @@ def _builds(
             companion = registry.get(wanted) if isinstance(wanted, str) else registry.default()
         return server_builds(spec, names, has_gpu=has_gpu, companion=companion)
     builds = tuple(registry.get(name) for name in names) if names else (registry.default(),)
-    return tuple(map(server_of, builds)) if spec.engine == SERVER else builds
+    if spec.engine in (SERVER, BATCHED_BENCH):
+        return tuple(program_of(build, spec.engine) for build in builds)
+    return builds
 
 
 def model_sources(spec: SweepSpec) -> list[ModelSource]:

@@ -109,7 +109,8 @@ class SweepKeys(_Strict):
         None, description="name of the sweep; the file's name if left out"
     )
     engine: Annotated[
-        Literal["llama-bench", "llama-server", "ollama", "openai"], BeforeValidator(spell.engine)
+        Literal["llama-bench", "llama-server", "llama-batched-bench", "ollama", "openai"],
+        BeforeValidator(spell.engine),
     ] = Field("llama-bench", description="program that measures, or server that is asked")
     mode: Literal["verbose", "api"] | None = Field(
         None, description="how Ollama is asked: by `ollama run --verbose` (default) or its API"

@@ -65,7 +65,7 @@ def switch_or_name(value: object) -> object:
         return word(value)
 
 
-ENGINES = ("llama-bench", "llama-server", "ollama", "openai")
+ENGINES = ("llama-bench", "llama-server", "llama-batched-bench", "ollama", "openai")
 
 
 def engine(value: object) -> object:

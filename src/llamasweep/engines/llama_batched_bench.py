@@ -1,0 +1,147 @@
+"""llama-batched-bench as an engine: how it is called for one cell, and what it cannot measure. Pure.
+
+It measures each cell once and has no `-r`, so that a driver of ours asks for the same number of streams several times in one
+process, for one cell after another. Prompts of all streams are read together, then all streams take one token a step.
+"""
+
+from __future__ import annotations
+
+import math
+
+from llamasweep.engines.base import Call, CallOptions
+from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
+from llamasweep.engines.llama_bench_flags import model_restrictions
+from llamasweep.engines.llama_bench_output import LogFacts, LogReader
+from llamasweep.results.server_flags import SPELLED
+from llamasweep.sweep.blocks import TEST
+from llamasweep.sweep.cell import Block, Cell, Group
+from llamasweep.sweep.matrix import Restriction
+from llamasweep.sweep.parameters import Scalar
+from llamasweep.sweep.subjects import Build, Model
+
+BATCHED_BENCH = "llama-batched-bench"
+MAX_STREAMS = 256
+"""LLAMA_MAX_SEQ of b10488 and b11434."""
+OWN_WORDS = frozenset({"-npp", "-ntg", "-npl", "-tgs", "--output-format"})
+"""What the cells say; in `extra_args` they would make other cells of them."""
+DEPTH_OF_PROMPT = (
+    "llama-batched-bench reads prompts into an empty cache; "
+    "ask for a longer one (pp4608) instead of pp512 at depth 4096"
+)
+NO_PROMPT_CACHE = (
+    "llama-batched-bench reads every prompt anew; `engine: llama-server` measures a cached one"
+)
+_TELLING_SINCE = 10488
+"""From this build on `-lv 4` tells the settings of the context and nothing for each token."""
+_OF_CELLS = frozenset({"n_depth", "concurrency", "prompt_cache"})
+_STEP_TOKENS = 256
+_DEFAULT_N_BATCH = 2048
+
+
+class LlamaBatchedBench(Driven):
+    """A process for each cell, started by a driver that answers for the whole group."""
+
+    name = BATCHED_BENCH
+
+    def restrictions(self, block: Block, model: Model, build: Build) -> list[Restriction]:
+        if not build.knows("--output-format"):
+            reason = f"llama-batched-bench of {build.label} has no --output-format jsonl"
+            return [Restriction(reason=reason, where={})]
+        found = model_restrictions(block, model, build)
+        axes = dict(block.axes)
+        deep = frozenset(depth for depth in axes.get("n_depth", ()) if depth != 0)
+        prompts = frozenset(test for test in block.tests if test.n_prompt > 0)
+        if deep and prompts:
+            where = {"n_depth": deep, TEST: prompts}
+            found.append(Restriction(reason=DEPTH_OF_PROMPT, where=where))
+        if many := frozenset(n for n in axes.get("concurrency", ()) if int(n) > MAX_STREAMS):
+            reason = f"llama.cpp keeps at most {MAX_STREAMS} sequences"
+            found.append(Restriction(reason=reason, where={"concurrency": many}))
+        if "warm" in axes.get("prompt_cache", ()):
+            where_warm = {"prompt_cache": frozenset({"warm"})}
+            found.append(Restriction(reason=NO_PROMPT_CACHE, where=where_warm))
+        for name, values in block.axes:
+            found += _unsayable(name, values, build)
+        return found
+
+    def describe(self, group: Group, options: CallOptions) -> Call:
+        job = Job(
+            engine=self.name,
+            server_argv=program_argv(group, options),
+            model="model",
+            n_reps=options.n_reps,
+            warmup=options.warmup,
+            **axes_and_tests(group.block),
+        )
+        return job_call(group, options, job)
+
+    def tell_what_cannot_be_said(self, group: Group, options: CallOptions) -> list[str]:
+        if options.warmup:
+            return []
+        return [
+            f"llama-batched-bench of {group.build.label} warms up with 16 tokens, whatever it is told"
+        ]
+
+    def log_facts(self, log: LogReader, index: int) -> LogFacts:
+        """Each cell has a process of its own, which says it anew."""
+        return log.facts(index)
+
+
+def _unsayable(name: str, values: tuple[Scalar, ...], build: Build) -> list[Restriction]:
+    """Settings for which this build's program has no flag, by its own help."""
+    if name in _OF_CELLS or name == "n_threads":
+        return []
+    spell = SPELLED.get(name)
+    refused = frozenset(
+        value
+        for value in values
+        if spell is None
+        or any(w.startswith("-") and not build.knows(w) for w in spell(value, build.number)[:1])
+    )
+    if not refused:
+        return []
+    reason = f"llama-batched-bench of {build.label} has no flag for {name}"
+    return [Restriction(reason=reason, where={name: refused})]
+
+
+def program_argv(group: Group, options: CallOptions) -> tuple[str, ...]:
+    """The call without the words of a cell, which the driver puts behind the program."""
+    build = group.build
+    axes = {name: values[0] for name, values in group.block.axes if name not in _OF_CELLS}
+    argv = [build.path, "-m", options.model_path, "--output-format", "jsonl"]
+    if "n_threads" in axes:
+        argv += ["-t", str(axes["n_threads"])]
+    for name, value in axes.items():
+        if name in SPELLED:
+            argv += SPELLED[name](value, build.number)
+    if (build.number or 0) >= _TELLING_SINCE:
+        argv += ["-lv", "4", "--no-log-prefix", "--log-colors", "off"]
+    return (*argv, *options.extra_args)
+
+
+def lengths_of(cell: Cell) -> tuple[int, int]:
+    """(-npp, -ntg) of a cell: a generation at a depth is one behind a prompt of that many tokens."""
+    test = cell.test
+    return (cell.n_depth if test.kind == "tg" else test.n_prompt), test.n_gen
+
+
+def streams_of(cell: Cell) -> int:
+    """Sequences at once; one where the sweep names none."""
+    return int(cell.get("concurrency") or 1)
+
+
+def cell_words(cell: Cell, n_runs: int) -> tuple[str, ...]:
+    """The words of one cell, measured n_runs times.
+
+    Context: streams x (prompt + answer), each rounded up to 256 tokens as llama.cpp does, and at least a logical batch in all,
+    below which the program aborts.
+    """
+    n_prompt, n_gen = lengths_of(cell)
+    n_streams = streams_of(cell)
+    n_batch = int(cell.get("n_batch") or _DEFAULT_N_BATCH)
+    of_stream = max(n_prompt + n_gen, math.ceil(n_batch / n_streams))
+    n_ctx = n_streams * math.ceil(of_stream / _STEP_TOKENS) * _STEP_TOKENS
+    return (
+        *("-c", str(n_ctx), "-npp", str(n_prompt), "-ntg", str(n_gen)),
+        *("-npl", ",".join([str(n_streams)] * n_runs)),
+    )
