@@ -107,6 +107,10 @@ class BuildError(LlamasweepError):
     exit_code = EXIT_NO_ENGINE
 
 
+class BrokenBuildError(BuildError):
+    """This one version cannot be used: it does not compile, or what it compiles to does not run. Another one may."""
+
+
 class LockedError(LlamasweepError):
     """Another sweep is measuring on this machine."""
 

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import IO
 
 from llamasweep.builds.invocation import end_group
-from llamasweep.errors import BuildError
+from llamasweep.errors import BrokenBuildError, BuildError
 
 _STEP = re.compile(rb"^\[(\d+)/(\d+)\]")
 _N_TAIL_LINES = 8
+_OF_THE_SOURCE = ("configure", "compile")
 _DROPPED_VARIABLES = ("CMAKE_GENERATOR", "CMAKE_ARGS", "NINJA_STATUS", "PYTHONPATH", "MAKEFLAGS")
 
 
@@ -58,7 +59,10 @@ class Steps:
         self.on_progress(InstallProgress(phase=phase, text=text))
 
     def run(self, argv: list[str], text: str, *, phase: str = "fetch") -> None:
-        """Run argv to its end, its output into the log. Raises BuildError where it fails."""
+        """Run argv to its end, its output into the log.
+
+        Raises BuildError where it fails, BrokenBuildError where that lies with the source that is compiled.
+        """
         self.say(phase, text)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
@@ -68,7 +72,8 @@ class Steps:
             log.write(f"==== {_now()} ended with {exit_code}\n".encode())
         if exit_code != 0:
             ending = f"signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
-            raise BuildError(
+            kind = BrokenBuildError if phase in _OF_THE_SOURCE else BuildError
+            raise kind(
                 f"{text} failed ({Path(argv[0]).name}, {ending}):\n"
                 + "\n".join(f"  | {line}" for line in tail),
                 hint=f"The whole log is {str(self.log)!r}; look there for the first line with `error`.",

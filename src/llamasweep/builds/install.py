@@ -38,7 +38,7 @@ from llamasweep.builds.records import (
 )
 from llamasweep.builds.registry import Registry, now_text
 from llamasweep.builds.toolchain import BuildTools
-from llamasweep.errors import BuildError, UsageError
+from llamasweep.errors import BrokenBuildError, BuildError, UsageError
 from llamasweep.sweep.subjects import Build
 from llamasweep.units import format_bytes
 
@@ -255,7 +255,7 @@ def _finish(plan: InstallPlan, tools: BuildTools, digest: str, steps: Steps) -> 
     for name in plan.missing:
         _place(plan.tree / "bin" / _file_name(name), plan.folder / "bin" / _file_name(name))
     binary = plan.folder / "bin" / _file_name(BENCH)
-    build = _with_known_facts(probe(binary, label=plan.label), plan)
+    build = _with_known_facts(_probed(binary, plan.label), plan)
     facts = InstallFacts(
         source=sdist.requirement(plan.number),
         sdist_sha256=digest,
@@ -279,6 +279,14 @@ def _finish(plan: InstallPlan, tools: BuildTools, digest: str, steps: Steps) -> 
     return build
 
 
+def _probed(binary: Path, label: str) -> Build:
+    """What was compiled, asked. Raises BrokenBuildError where it does not answer."""
+    try:
+        return probe(binary, label=label)
+    except BuildError as problem:
+        raise BrokenBuildError(problem.message, hint=problem.hint) from problem
+
+
 def _with_known_facts(build: Build, plan: InstallPlan) -> Build:
     """What we know of a build of ours and an old binary cannot tell: its number and the backend it was made with."""
     name = DISPLAY_NAMES[plan.choice.backend]
@@ -294,7 +302,7 @@ def _applied_workarounds(plan: InstallPlan) -> tuple[str, ...]:
 
 def _place(made: Path, target: Path) -> None:
     if not made.is_file():
-        raise BuildError(
+        raise BrokenBuildError(
             f"{made.name!r} was compiled but is no program of its own",
             hint="Ask for programs such as llama-server, llama-quantize or llama-batched-bench.",
         )

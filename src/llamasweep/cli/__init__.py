@@ -38,6 +38,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "llamasweep.cli.history",
         "Each cell along the builds: since when it is slower.",
     ),
+    "bisect": (
+        "llamasweep.cli.bisect",
+        "Which build made it slower, with how sure that is.",
+    ),
     "noise": (
         "llamasweep.cli.noise",
         "A build against itself: which differences this machine makes by itself.",

@@ -1,0 +1,325 @@
+"""A bisection from two ends to an answer, in one run that resumes; and one step of somebody else's (`git bisect run`).
+
+Joins the search (`stats.bisection`), the builds in a line and the measuring of steps; what is printed is not known here.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from llamasweep.builds.build_line import BuildLine
+from llamasweep.builds.registry import Registry
+from llamasweep.errors import UsageError
+from llamasweep.run.bisect_journal import open_journal
+from llamasweep.run.bisect_steps import Steps, StepTold, StoppedError, choose_cell
+from llamasweep.run.campaign import Begun, RunOptions, begin, deadline_s
+from llamasweep.run.progress import Progress
+from llamasweep.run.resolve import OnSynth
+from llamasweep.run.sides import floor_finder
+from llamasweep.stats.bisection import Answer, Bisection, Confirm
+from llamasweep.stats.bisection_step import STEP_ROUNDS, share_explained
+from llamasweep.stats.confirm import LEAST_ROUNDS, Confirmation
+from llamasweep.stats.sequential import Decision
+from llamasweep.stats.verdicts import Comparison
+from llamasweep.sweep.spec import SweepSpec
+from llamasweep.sweep.subjects import Build
+from llamasweep.units import format_seconds
+
+State = Literal["found", "unconfirmed", "not_slower", "same_again", "stopped"]
+"""found: fresh rounds confirm the answer. unconfirmed: they do not. not_slower: the bad end is not slower for sure.
+same_again: it was, and is not in the steps. stopped: by a signal or the time."""
+
+MEASURES_WITH = "llama-bench"
+LIKELY_ROUNDS = 8
+LEAST_PAIRS_AGAIN = 6
+COMPILE_MINUTES = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BisectFound:
+    """What a bisection found so far.
+
+    names: all builds in order. cell: of the decision, in words; None before one is chosen. ends: every cell, by its id, on the
+    ends; cells: id -> words. whole: the chosen cell on the ends over all rounds. answer: None before the end. step: the first
+    slow build against the last fast one on fresh rounds. share: how much of the way between the ends that is. n_measured:
+    processes of this call; n_measurements: of all calls. least_steps: log2 minimum.
+    """
+
+    state: State
+    run_dir: Path
+    run_id: str
+    names: tuple[str, ...]
+    cell: str | None
+    cells: dict[str, str]
+    ends: dict[str, Decision]
+    whole: Comparison | None
+    steps: tuple[StepTold, ...]
+    answer: Answer | None
+    step: Comparison | None
+    share: float | None
+    n_measured: int
+    n_measurements: int
+    least_steps: int
+    stopped_by: str | None
+
+
+class _LineRegistry(Registry):
+    """Hands the ends of a line to whoever resolves the sweep's builds."""
+
+    def __init__(self, line: BuildLine) -> None:
+        super().__init__()
+        self._line = line
+
+    def get(self, name_or_path: str) -> Build:
+        return self._line.build(name_or_path)
+
+
+def run_bisect(
+    spec: SweepSpec,
+    options: RunOptions,
+    line: BuildLine,
+    progress: Progress,
+    on_synth: OnSynth | None = None,
+) -> BisectFound:
+    """Search, or go on with it: nothing is measured twice. Raises the errors of its parts; everything finished is kept."""
+    good, bad = line.names[0], line.names[-1]
+    for sentence in compile_lines(line):
+        progress.note(sentence)
+    name = " ".join((spec.name, "bisect", *([line.source] if line.source != "registered" else [])))
+    with ExitStack() as stack:
+        steps = open_steps(
+            replace(spec, name=f"{name} {good} {bad}"), options, line, progress, stack, on_synth
+        )
+        if steps.journal.names != list(line.names):
+            raise UsageError(
+                f"the builds from {good} to {bad} are not those that this bisection began with",
+                hint="Begin anew with --fresh.",
+            )
+        for sentence in cost_lines(line, steps.begun):
+            progress.note(sentence)
+        search = _Search(steps, line)
+        try:
+            search.run()
+        except StoppedError as stopped:
+            search.stopped_by = stopped.why
+        found = search.found()
+        if search.stopped_by is None:
+            steps.begun.session.update(finished_at=datetime.now(tz=UTC).isoformat())
+    return found
+
+
+def run_bisect_step(
+    spec: SweepSpec,
+    options: RunOptions,
+    line: BuildLine,
+    progress: Progress,
+    on_synth: OnSynth | None = None,
+) -> tuple[StepTold | None, str | None]:
+    """One build of a search that another program leads; line: the ends and the build between them.
+
+    (what it is, None) or (None, why there is no answer). The ends' first rounds are those of the first call.
+    """
+    good, name, bad = line.names
+    with ExitStack() as stack:
+        steps = open_steps(
+            replace(spec, name=f"{spec.name} bisect-step {good} {bad}"),
+            options,
+            line,
+            progress,
+            stack,
+            on_synth,
+        )
+        try:
+            decisions = steps.measure_ends()
+            if not _chosen(steps, decisions):
+                return None, "the bad build is not slower than the good one for sure"
+            if name not in steps.journal.names:
+                steps.journal.names.append(name)
+                steps.journal.save()
+            return steps.probe(name, steps.journal.names.index(name) - 1), None
+        except StoppedError as stopped:
+            return None, "stopped" if stopped.why == "signal" else "time is up"
+
+
+def open_steps(
+    spec: SweepSpec,
+    options: RunOptions,
+    line: BuildLine,
+    progress: Progress,
+    stack: ExitStack,
+    on_synth: OnSynth | None,
+) -> Steps:
+    """The run of a bisection, new or taken up again. Raises UsageError where both ends are one program."""
+    if spec.engine != MEASURES_WITH:
+        raise UsageError(
+            f"a bisection measures with {MEASURES_WITH}, and this sweep asks for {spec.engine}",
+            hint="Give a sweep without `engine`.",
+        )
+    ends = (line.names[0], line.names[-1])
+    by_turns = replace(spec, order="interleaved", rounds=STEP_ROUNDS, builds=ends)
+    end_s = deadline_s(spec, options.max_time_s)
+    begun = begin(
+        by_turns,
+        replace(options, wishes=replace(options.wishes, build_names=ends)),
+        progress,
+        stack,
+        registry=_LineRegistry(line),
+        on_synth=on_synth,
+    )
+    good, bad = begun.prepared.subjects.builds
+    if good.content_hash == bad.content_hash:
+        raise UsageError(
+            f"{good.label!r} and {bad.label!r} are the same program",
+            hint="Nothing can be slower; name two different builds.",
+        )
+    is_step = "bisect-step" in by_turns.name
+    names = list(ends if is_step else line.names)
+    return Steps(
+        begun=begun,
+        line=line,
+        journal=open_journal(begun.session.store.run_dir, names),
+        progress=progress,
+        deadline_s=end_s,
+        floor_of_row=floor_finder(),
+    )
+
+
+def _chosen(steps: Steps, decisions: dict[str, Decision]) -> bool:
+    """Whether there is a cell to decide on; the first time it is chosen."""
+    if steps.journal.cell_id is None:
+        cell = choose_cell(decisions)
+        if cell is not None:
+            steps.journal.choose(cell, steps.floor_of(cell))
+    return steps.journal.cell_id is not None
+
+
+class _Search:
+    """Goes through the steps in their order; those that are there already cost nothing."""
+
+    def __init__(self, steps: Steps, line: BuildLine) -> None:
+        self.steps, self.names = steps, line.names
+        self.bisection = Bisection(n_builds=len(line.names))
+        self.decisions: dict[str, Decision] = {}
+        self.told: list[StepTold] = []
+        self.answer: Answer | None = None
+        self.confirmed: Confirmation | None = None
+        self.stopped_by: str | None = None
+        self.is_same_again = False
+        self.n_steps = 0
+
+    def run(self) -> None:
+        """Until there is an answer. Raises StoppedError."""
+        self.decisions = self.steps.measure_ends()
+        if not _chosen(self.steps, self.decisions):
+            return
+        while not isinstance(action := self.bisection.next(), Answer):
+            self.n_steps += 1
+            if isinstance(action, Confirm):
+                good, bad = self.names[action.good], self.names[action.bad]
+                self.confirmed = self.steps.confirm(good, bad, self.n_steps)
+                self.bisection.tell_confirmed(action, is_confirmed=self.confirmed.is_confirmed)
+                continue
+            told = self.steps.probe(self.names[action.index], self.n_steps)
+            self.told.append(told)
+            self.steps.progress.note(_step_line(told, self.bisection))
+            self.bisection.tell(action.index, told.outcome)
+            again = self.steps.ends_again(self.n_steps + 1)
+            if again.verdict in ("same", "faster") and again.n_rounds >= LEAST_PAIRS_AGAIN:
+                self.is_same_again = True
+                return
+        self.answer = action
+
+    def found(self) -> BisectFound:
+        """What there is, whether at the end or not."""
+        session = self.steps.begun.session
+        cell = self.steps.journal.cell_id
+        whole = self.steps.ends_again(self.n_steps + 1) if cell and self.told else None
+        if whole is None and cell in self.decisions:
+            whole = self.decisions[cell].comparison
+        is_told = self.confirmed is not None and self.answer is not None
+        step = self.confirmed.comparison if self.confirmed is not None and is_told else None
+        return BisectFound(
+            state=self._state(),
+            run_dir=session.store.run_dir,
+            run_id=session.info.run_id,
+            names=self.names,
+            cell=_cell_words(self.steps, cell),
+            cells={key: _cell_words(self.steps, key) or key for key in self.decisions},
+            ends=self.decisions,
+            whole=whole,
+            steps=tuple(self.told),
+            answer=self.answer,
+            step=step,
+            share=None if step is None or whole is None else share_explained(step, whole),
+            n_measured=self.steps.n_now,
+            n_measurements=len(session.done),
+            least_steps=self.bisection.least_steps,
+            stopped_by=self.stopped_by,
+        )
+
+    def _state(self) -> State:
+        if self.stopped_by is not None:
+            return "stopped"
+        if self.is_same_again:
+            return "same_again"
+        if self.answer is None:
+            return "not_slower"
+        return "found" if self.answer.is_confirmed else "unconfirmed"
+
+
+def _step_line(told: StepTold, bisection: Bisection) -> str:
+    words = {
+        "good": "as fast as the good build",
+        "bad": "slow",
+        "hang": "hangs, which counts as slow",
+    }
+    what = words.get(told.outcome, told.outcome)
+    reason = f" ({told.reason})" if told.reason else ""
+    good, bad = bisection.bounds()
+    rounds = f" after {told.n_rounds} rounds" if told.n_rounds else ""
+    return f"{told.name}: {what}{rounds}{reason}; {bad - good} builds were left before it"
+
+
+def _cell_words(steps: Steps, cell: str | None) -> str | None:
+    rows = (row for of in steps.table.rows.get(cell or "", {}).values() for row in of.values())
+    row = next(rows, None)
+    if row is None:
+        return None
+    depth = f" @ d{row.n_depth}" if row.n_depth else ""
+    asked = [f"{name} {value}" for name, value in row.requested.items() if name != "n_depth"]
+    return " · ".join([f"{row.model_label} {row.test_label}{depth}", *asked])
+
+
+def cost_lines(line: BuildLine, begun: Begun) -> list[str]:
+    """What it will take, in sentences, from the plan of the ends."""
+    n_cells = begun.prepared.plan.n_cells // (2 * STEP_ROUNDS)
+    n_steps = _likely_steps(line)
+    n_ends = 2 * LIKELY_ROUNDS * n_cells
+    n_more = 3 * LIKELY_ROUNDS * n_steps + 2 * LEAST_ROUNDS
+    each_s = begun.prepared.plan.predicted_s / max(begun.prepared.plan.n_cells, 1)
+    return [
+        f"{line.what}: about {n_steps} of them are measured, with both ends beside each; with the ends before and fresh rounds "
+        f"after, some {n_ends + n_more} measurements, about {format_seconds((n_ends + n_more) * each_s)}"
+    ]
+
+
+def compile_lines(line: BuildLine) -> list[str]:
+    """What is fetched and compiled, said before anything is."""
+    n_missing = sum(not line.is_ready(name) for name in line.names)
+    if not n_missing:
+        return []
+    n_made = min(n_missing, _likely_steps(line) + 2)
+    fetched = "fetched from PyPI and compiled" if line.source == "pypi" else "compiled"
+    return [
+        f"{line.what}: builds that are not here are {fetched} when they are asked for, about {n_made} of them, some "
+        f"{COMPILE_MINUTES} minutes each on two cores"
+    ]
+
+
+def _likely_steps(line: BuildLine) -> int:
+    return math.ceil(math.log2(len(line.names) - 1)) + 1 if len(line.names) > 2 else 0
