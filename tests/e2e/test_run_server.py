@@ -62,6 +62,40 @@ def test_a_prompt_that_was_read_before_is_answered_sooner(desk: Desk) -> None:
     assert "prompt_not_cached" not in cells["warm"]["flags"]
 
 
+def test_the_first_token_of_a_long_conversation_comes_sooner_from_the_cache(desk: Desk) -> None:
+    find_program("11434", "llama-server")
+    sweep = desk.write_sweep(
+        f"{HEAD}{MODEL}builds: [11434]\ntests: [pg128+16]\nrepetitions: 3\n"
+        "matrix: {threads: [1], prompt_cache: [cold, warm], turns: [1, 2, 6]}\n"
+    )
+
+    ended = desk.run(sweep)
+
+    assert ended.code == 0, ended.stderr
+    assert "first token at turn 6 after" in ended.stdout
+    (run,) = (desk.folder / "results").iterdir()
+    cells = load_results(run)
+    assert set(cells["status"]) == {"ok"}, cells["error_message"].dropna().unique()
+    assert (cells["n_samples"] == 3).all()
+    rows = {(r["prompt_cache"], r["turn"]): r for r in cells.to_dict("records")}
+    assert len(rows) == 6
+    for cache in ("cold", "warm"):
+        first, second, last = (rows[cache, turn] for turn in (1, 2, 6))
+        assert first["n_prompt_counted"] == 128
+        # An answer of this model comes back as up to three tokens for each that it wrote.
+        assert 2 * 128 + 8 <= second["n_prompt_counted"] <= 2 * 128 + 3 * 16 + 8
+        assert 6 * 128 + 5 * 8 <= last["n_prompt_counted"] <= 6 * 128 + 5 * 3 * 16 + 40
+        assert last["ceiling_tps"] != last["ceiling_tps"]  # none
+    assert rows["cold", 6]["n_cached_tokens"] <= 16
+    assert rows["warm", 6]["n_cached_tokens"] >= 5 * 128
+    assert "prompt_not_cached" not in rows["warm", 6]["flags"]
+    assert rows["warm", 6]["ttft_median_s"] < rows["cold", 6]["ttft_median_s"] / 1.5
+    assert rows["cold", 6]["ttft_median_s"] > 3 * rows["cold", 1]["ttft_median_s"]
+    page = desk.folder / "page.html"
+    assert desk.call("report", "--out", str(page)).code == 0
+    assert "of a conversation the first token comes after" in page.read_text(encoding="utf-8")
+
+
 def test_a_model_that_the_server_cannot_load_is_a_row_with_its_own_words(desk: Desk) -> None:
     find_program("11434", "llama-server")
     alien = write_model(desk.folder / "alien.gguf", arch="llamazilla")

@@ -32,8 +32,10 @@ class Behaviour:
     """ttft_s: from the whole request to the first token. gap_s: between events; jitter_s: most that is added to each.
 
     tokens_per_event: tokens in one chunk. cut: bytes per write, 0 for a whole event. comments: keep-alive comments
-    between events. n_prompt: what usage says of the prompt; cached: how many of them from the cache. headers_s: waited before
-    the status line. fault_at: event before which the fault comes.
+    between events. n_prompt: what usage says of the prompt; cached: how many of them from the cache. word_s: further time to the
+    first token for each word of the prompt that does not stand at the start of the last prompt and its answer; then words are
+    what usage counts, and of more than window, the rest is not read. headers_s: waited before the status line. fault_at: event
+    before which the fault comes.
     """
 
     ttft_s: float = 0.03
@@ -48,6 +50,8 @@ class Behaviour:
     reasoning: bool = False
     n_prompt: int | None = None
     cached: int | None = None
+    word_s: float = 0.0
+    window: int = 1_000_000
     headers_s: float = 0.0
     is_chunked: bool = True
     fault: Fault = "none"
@@ -77,9 +81,13 @@ class Served:
 
 class _Connection:
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, log: list[Served]
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        log: list[Served],
+        held: list[str],
     ) -> None:
-        self.reader, self.writer, self.log = reader, writer, log
+        self.reader, self.writer, self.log, self.held = reader, writer, log, held
         self.is_chunked = True
 
     async def handle(self) -> bool:
@@ -139,6 +147,8 @@ class _Connection:
         if b.fault in ("slow_headers", "endless_headers"):
             await self.drip(b"HTTP/1.1 200 OK\r\nX-Slow: ", b.fault == "endless_headers")
             return False
+        if b.word_s:
+            b = self.with_words(b, served.body)
         is_ollama = "api/" in served.path
         kind = "application/x-ndjson" if is_ollama else "text/event-stream"
         self.is_chunked = b.is_chunked
@@ -146,6 +156,18 @@ class _Connection:
         self.writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{how}\r\n\r\n".encode())
         await self.stream(b, served, is_ollama=is_ollama)
         return b.is_chunked and served.is_complete
+
+    def with_words(self, b: Behaviour, body: dict[str, Any]) -> Behaviour:
+        """What the words of this prompt make of a behaviour; the prompt and its answer are held for the next one."""
+        texts = [message["content"] for message in body.get("messages", ())]
+        words = " ".join([body.get("prompt", ""), *texts]).split()[: b.window]
+        pairs = zip(words, self.held, strict=False)
+        n_held = next(
+            (i for i, (a, c) in enumerate(pairs) if a != c), min(len(words), len(self.held))
+        )
+        self.held[:] = [*words, *["w"] * b.n_tokens]
+        ttft_s = b.ttft_s + b.word_s * (len(words) - n_held)
+        return dataclasses.replace(b, ttft_s=ttft_s, n_prompt=len(words), cached=n_held)
 
     async def drip(self, start: bytes, is_fast: bool) -> None:
         with contextlib.suppress(ConnectionError):
@@ -267,9 +289,10 @@ def _ollama_events(b: Behaviour, start_ns: int) -> Iterator[tuple[bool, bytes]]:
 
 async def _serve() -> None:
     log: list[Served] = []
+    held: list[str] = []
 
     async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = _Connection(reader, writer, log)
+        connection = _Connection(reader, writer, log, held)
         with contextlib.suppress(ConnectionError):
             while await connection.handle():
                 pass

@@ -68,6 +68,57 @@ def test_streams_are_counted_together(server: TimedServer) -> None:
     assert row["columns"]["n_requests"] == 6
 
 
+TURNS: Axes = (("prompt_cache", ("cold", "warm")), ("turn", (1, 3)))
+
+
+def test_each_turn_of_a_conversation_waits_for_what_the_server_has_not_read(
+    server: TimedServer,
+) -> None:
+    """Three messages of 24 words and two answers of 4 before the last token: 80 words, or 24 where the rest was kept."""
+    server.take_log()
+    url = server.base_url(ttft_s=0.01, word_s=0.001, gap_s=GAP_S, n_tokens=4)
+    code, rows, said = drive(url, ((24, 4),), TURNS)
+    assert code == 0, said
+    assert [row["cell"] for row in rows] == [0, 1, 2, 3]
+    assert [row["columns"]["n_prompt_counted"] for row in rows] == [24, 80, 24, 80]
+    assert [row["columns"]["n_cached_tokens"] for row in rows] == [0, 0, 0, 56]
+    assert [row["n_tokens"] for row in rows] == [[28, 28], [84, 84]] * 2
+    assert not [row["flags"] for row in rows if row["flags"]]
+    ttft_s = [row["columns"]["ttft_median_s"] for row in rows]
+    for measured_s, true_s in zip(ttft_s, (0.034, 0.090, 0.034, 0.034), strict=True):
+        assert true_s * 0.99 <= measured_s <= true_s + slack_ms() / 1e3
+    asked = [one.body["prompt"].split() for one in server.take_log() if "prompt" in one.body]
+    long = [words for words in asked if len(words) == 80]
+    assert len(long) == 4
+    assert len({words[0] for words in long}) == 4  # a tag of its own at the very start
+    assert all(words[24:28] == ["w"] * 4 for words in long)
+
+
+def test_a_conversation_that_a_server_cuts_fails_at_that_turn_and_keeps_those_before(
+    server: TimedServer,
+) -> None:
+    url = server.base_url(ttft_s=0.001, word_s=0.0001, gap_s=0.001, n_tokens=4, window=60)
+    code, rows, said = drive(url, ((24, 4),), (("turn", (1, 2, 3)),))
+    assert code == 1
+    assert [(row["cell"], len(row["samples_ns"])) for row in rows] == [(0, 2), (1, 2)]
+    found = Driven().explain(
+        exit_code=1, exit_signal=None, stderr_lines=said.splitlines(), was_oom_killed=False
+    )
+    assert found is not None
+    assert (found.kind, found.reach) == ("prompt_truncated", "cell")
+    assert "at turn 3: the server counts 60 tokens" in found.message
+
+
+def test_each_stream_has_a_conversation_of_its_own(server: TimedServer) -> None:
+    server.take_log()
+    url = server.base_url(ttft_s=0.001, gap_s=0.002, n_tokens=4, n_prompt=24)
+    code, rows, said = drive(url, ((24, 4),), (("concurrency", (2,)), ("turn", (1,))))
+    assert code == 0, said
+    assert [row["columns"]["n_requests"] for row in rows] == [4]
+    tags = {one.body["prompt"].split()[0] for one in server.take_log()[-4:]}
+    assert len(tags) == 4
+
+
 def test_an_answer_that_ends_early_is_a_failure_and_rows_before_it_stay(
     server: TimedServer,
 ) -> None:

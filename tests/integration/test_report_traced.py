@@ -18,6 +18,7 @@ from tests.unit.report.factory import (
     run_of,
     sweep_parts,
 )
+from tests.unit.report.talks import talk_parts
 from tests.unit.report.wide import served_parts
 
 from llamasweep.report.findings import Finding
@@ -88,6 +89,7 @@ RUNS: dict[str, RunData] = {
     "axes": run_of(axes()),
     "above the ceiling": run_of(above()),
     "several users": run_of(served_parts()),
+    "a conversation": run_of(talk_parts()),
     "no ceiling": run_of([measured(1, [18.0, 18.1], model_size_bytes=None)]),
     "hostile": hostile_run(),
     "empty": run_of([]),
@@ -133,6 +135,8 @@ MADE_AGAIN: dict[str, Formula] = {
     "size ratio": lambda t, rows, _: (
         t.column(rows[0], "model_size_bytes") / t.column(rows[1], "model_size_bytes")
     ),
+    "first token": lambda t, rows, _: t.column(rows[0], "ttft_median_s"),
+    "turn": lambda t, rows, _: t.column(rows[0], "turn"),
     "n_depth": lambda t, rows, _: t.column(rows[0], "n_depth"),
     "n_threads": lambda t, rows, _: t.column(rows[0], "n_threads"),
     "setting": _setting,

@@ -1,4 +1,4 @@
-"""Why a run is slow, as a few lines for a terminal: one line a kind, notes left to the report."""
+"""What a run shows beside its rates, as a few lines for a terminal: the last turns of conversations, and why it is slow."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ if TYPE_CHECKING:
     from llamasweep.results.records import RunData
 
 
+def turn_lines(run: RunData) -> Iterator[str]:
+    """The time to the first token of each conversation's last turn."""
+    from llamasweep.results.conversations import last_turns, turn_words
+
+    for last in last_turns(run.attempts):
+        yield printable(turn_words(last))
+
+
 def findings_lines(run: RunData) -> Iterator[str]:
-    """Alarms and warnings, with the numbers of the first row that each concerns and the next step."""
+    """Alarms and warnings, one line a kind, with the numbers of the first row that each concerns and the next step."""
     from llamasweep.results.checks import by_kind, check_run
 
     for findings in by_kind(check_run(run)).values():

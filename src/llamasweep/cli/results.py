@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llamasweep.cli.findings_lines import findings_lines
+from llamasweep.cli.findings_lines import findings_lines, turn_lines
 from llamasweep.cli.results_prune import prune
 from llamasweep.errors import StoreError, UsageError
 
@@ -94,7 +94,7 @@ def show(run: str | None, columns: str | None, results: str | None, as_json: boo
             click.echo(fitted_table(chosen, [[_cell(v) for v in row.values()] for row in picked]))
         return
     click.echo(_usual_table(loaded.attempts))
-    for line in findings_lines(loaded):
+    for line in (*turn_lines(loaded), *findings_lines(loaded)):
         click.echo(line)
     for note in loaded.info.notes:
         click.echo(_shown(f"Note: {note}"))

@@ -205,10 +205,11 @@ def _tell(summary: RunSummary, report: Path | None, sweep: str, *, is_json: bool
 
 
 def _tell_findings(summary: RunSummary) -> None:
-    from llamasweep.cli.findings_lines import findings_lines
+    from llamasweep.cli.findings_lines import findings_lines, turn_lines
     from llamasweep.store.locate import load_run
 
-    for line in findings_lines(load_run(summary.run_dir)):
+    run = load_run(summary.run_dir)
+    for line in (*turn_lines(run), *findings_lines(run)):
         click.echo(f"- {line}")
 
 

@@ -7,16 +7,20 @@
 With several streams pp and pg last from the first such moment of any stream to the last of any, and count the tokens of all. tg
 lasts while all streams answer at once, from the latest first token to the earliest last one, and counts the tokens in between: so
 no prompt of another stream is in it.
+
+With a turn all that was said before goes in front of the prompt, and the tokens of the whole are counted (`conversations`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from llamasweep.drivers import conversations
+from llamasweep.drivers.conversations import Held, Prompt, Talk
 from llamasweep.engines.driven import DriverRow, Job, Step, progress_line
 from llamasweep.engines.http_exchange import RequestError, ServerAddress, call_json
 from llamasweep.engines.openai_client import (
@@ -83,7 +87,7 @@ class Asking:
         first, self._n_prompts = self._n_prompts, self._n_prompts + n_streams
         return [shape.text(1 + first + i) for i in range(n_streams)]
 
-    def request(self, text: str, n_gen: int, *, is_warm: bool = False) -> Completion:
+    def request(self, text: Prompt, n_gen: int, *, is_warm: bool = False) -> Completion:
         """One request; is_warm lets the server use what it has cached."""
         return Completion(
             model=self.model,
@@ -123,23 +127,30 @@ def measure_cells(asking: Asking, *, print_row: Say, print_line: Say) -> None:
     """Every cell of the job in order. Raises RequestError where one cannot be measured; rows before it are out."""
     cells = asking.job.cells()
     applied = _applied(asking)
+    turns = conversations.turns_of(cells)
+    talks: dict[conversations.Key, Held] = {}
+
+    def tell(index: int, step: Step, repetition: int | None = None) -> None:
+        place = None if repetition is None else (repetition, asking.job.n_reps)
+        print_line(progress_line(index, len(cells), step, place))
+
     for index, cell in enumerate(cells):
+        plan, key = _plan(cell), conversations.key_of(cell)
+        if key not in turns:
+            tell(index, "starting")
+            rounds = _rounds(asking, plan, lambda step, r=None, i=index: tell(i, step, r))
+            flags = _flags(rounds, plan)
+        else:
+            if key not in talks:
+                talks[key] = _held(asking, plan, turns[key], tell)
+            turn = int(cell.get("turn") or 1)
+            rounds = talks[key].of_turn(turn)
+            flags = _flags_of_turn(rounds, talks[key].rounds.get(turn - 1), plan)
+        print_row(_row(plan, index, rounds, applied, flags).line())
 
-        def tell(step: Step, repetition: int | None = None, index: int = index) -> None:
-            place = None if repetition is None else (repetition, asking.job.n_reps)
-            print_line(progress_line(index, len(cells), step, place))
 
-        tell("starting")
-        print_row(_measured(asking, _plan(cell), index, applied, tell).line())
-
-
-def _measured(
-    asking: Asking,
-    plan: _Plan,
-    index: int,
-    applied: dict[str, Scalar],
-    tell: Callable[..., None],
-) -> DriverRow:
+def _rounds(asking: Asking, plan: _Plan, tell: Callable[..., None]) -> list[list[Answer]]:
+    """The answers of each repetition, and of its streams."""
     if asking.job.warmup:
         tell("warmup prompt")
         _ask(asking, plan)
@@ -147,38 +158,74 @@ def _measured(
     for repetition in range(asking.job.n_reps):
         tell("prompt", repetition)
         rounds.append(_ask(asking, plan))
+    return rounds
+
+
+def _held(asking: Asking, plan: _Plan, cells: Mapping[int, int], tell: Callable[..., None]) -> Held:
+    """The conversations of all these turns. cells: turn -> index of its cell."""
+    for index in cells.values():
+        tell(index, "starting")
+    first = min(cells.values())
+
+    def ask(turn: int, prompts: Sequence[Prompt]) -> list[Answer]:
+        check = _whole if turn == 1 else _long_enough
+        return [check(answer, plan) for answer in _sent(asking, plan, prompts)]
+
+    if asking.job.warmup:
+        tell(first, "warmup prompt")
+        _sent(asking, plan, asking.fresh_texts(plan.n_prompt, plan.n_streams))
+    return conversations.hold(
+        Talk(n_message=plan.n_prompt, is_chat=asking.is_chat, is_warm=plan.is_warm),
+        n_turns=max(cells),
+        n_reps=asking.job.n_reps,
+        fresh=lambda: asking.fresh_texts(plan.n_prompt, plan.n_streams),
+        ask=ask,
+        tell=lambda repetition, turn: tell(cells.get(turn, first), "prompt", repetition),
+    )
+
+
+def _row(
+    plan: _Plan,
+    index: int,
+    rounds: Sequence[Sequence[Answer]],
+    applied: dict[str, Scalar],
+    flags: tuple[str, ...],
+) -> DriverRow:
     spans = [span_of(plan.cell.test.kind, [a.timing for a in answers]) for answers in rounds]
     offset_ns = time.time_ns() - time.monotonic_ns()
-    answers = [answer for answers in rounds for answer in answers]
+    timings = [answer.timing for answers in rounds for answer in answers]
     return DriverRow(
         cell_index=index,
         test=plan.cell.test,
         samples_ns=tuple(span.end_ns - span.start_ns for span in spans),
         started_ns=tuple(span.start_ns + offset_ns for span in spans),
         n_tokens=tuple(span.n_tokens for span in spans),
-        columns=latency_columns([a.timing for a in answers], plan.n_streams),
+        columns=latency_columns(timings, plan.n_streams),
         applied=applied,
-        flags=_flags(answers, plan),
+        flags=flags,
     )
 
 
 def _ask(asking: Asking, plan: _Plan) -> list[Answer]:
     """One repetition. Raises the first RequestError of its streams."""
     texts = asking.fresh_texts(plan.n_prompt, plan.n_streams)
-    requests = [asking.request(text, plan.n_gen, is_warm=plan.is_warm) for text in texts]
     if plan.is_warm:
-        for request in requests:
-            complete(asking.address, request)
+        for text in texts:
+            complete(asking.address, asking.request(text, plan.n_gen, is_warm=True))
+    return [_whole(answer, plan) for answer in _sent(asking, plan, texts)]
+
+
+def _sent(asking: Asking, plan: _Plan, prompts: Sequence[Prompt]) -> list[Answer]:
+    """One prompt per stream, all at once. Raises the first RequestError of them."""
+    requests = [asking.request(prompt, plan.n_gen, is_warm=plan.is_warm) for prompt in prompts]
     if len(requests) == 1:
-        outcomes: Sequence[Any] = (complete(asking.address, requests[0]),)
-    else:
-        outcomes = complete_at_once(asking.address, requests)
+        return [complete(asking.address, requests[0])]
+    outcomes = complete_at_once(asking.address, requests)
     problems = [outcome for outcome in outcomes if isinstance(outcome, RequestError)]
-    if (
-        problems
-    ):  # one stream that fails keeps the others from starting: its own words are the reason
+    if problems:
+        # one stream that fails keeps the others from starting: its own words are the reason
         raise next((p for p in problems if p.kind != "not_reachable"), problems[0])
-    return [_whole(outcome, plan) for outcome in outcomes]
+    return [outcome for outcome in outcomes if isinstance(outcome, Answer)]
 
 
 def _whole(answer: Answer, plan: _Plan) -> Answer:
@@ -189,6 +236,10 @@ def _whole(answer: Answer, plan: _Plan) -> Answer:
             "prompt_truncated",
             f"the server counts {n_prompt} tokens in a prompt of {plan.n_prompt}",
         )
+    return _long_enough(answer, plan)
+
+
+def _long_enough(answer: Answer, plan: _Plan) -> Answer:
     if answer.timing.n_gen < plan.n_gen:
         raise RequestError(
             "early_stop",
@@ -287,12 +338,26 @@ def middle(values: Sequence[float | int | None]) -> float | int | None:
     return int(middle) if all(isinstance(value, int) for value in known) else middle
 
 
-def _flags(answers: Sequence[Answer], plan: _Plan) -> tuple[str, ...]:
+def _flags(rounds: Sequence[Sequence[Answer]], plan: _Plan) -> tuple[str, ...]:
+    answers = [answer for found in rounds for answer in found]
     found = {flag for answer in answers for flag in answer.flags}
     if any(a.timing.n_prompt not in (None, plan.n_prompt) for a in answers):
         found.add("prompt_length_differs")
     cached = [a.timing.n_cached for a in answers if a.timing.n_cached is not None]
     if plan.is_warm and any(n < plan.n_prompt - _NEVER_CACHED_TOKENS for n in cached):
+        found.add("prompt_not_cached")
+    return tuple(sorted(found))
+
+
+def _flags_of_turn(
+    rounds: Sequence[Sequence[Answer]],
+    before: Sequence[Sequence[Answer]] | None,
+    plan: _Plan,
+) -> tuple[str, ...]:
+    """before: the turn before it in the same repetitions, None for the first."""
+    found = {flag for answers in rounds for answer in answers for flag in answer.flags}
+    pairs = zip(before or (), rounds, strict=False)
+    if plan.is_warm and any(conversations.was_read_again(then, now) for then, now in pairs):
         found.add("prompt_not_cached")
     return tuple(sorted(found))
 

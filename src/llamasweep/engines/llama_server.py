@@ -17,12 +17,16 @@ from llamasweep.sweep.subjects import Build, Model
 
 TAG_TOKENS = 32
 """Room for the tag at the start of every prompt, and for what a template adds."""
+LONGEST_SYNTHETIC_TOKEN = 4
+"""Letters of the longest token that a generated model may write, with up to 1.7 million tokens in its vocabulary."""
 _TELLING_SINCE = 10488
 """From this build on `-lv 4` tells the settings of the context and nothing for each token."""
-_OF_REQUESTS = frozenset({"n_depth", "concurrency", "prompt_cache"})
+OF_REQUESTS = frozenset({"n_depth", "concurrency", "prompt_cache", "turn"})
+"""Axes of what a server is asked, and not of how it is started."""
 DEPTH_OF_PROMPT = (
     "a server reads the whole prompt; ask for a longer one (pp4608) instead of pp512 at depth 4096"
 )
+DEPTH_OF_TURN = "a conversation grows by itself; leave the depth out, or the turns"
 
 
 class LlamaServer(Driven):
@@ -52,9 +56,14 @@ class LlamaServer(Driven):
 
 def depth_restrictions(block: Block) -> list[Restriction]:
     """What a prompt is to a server: prompts at a depth are one longer prompt, and are asked for as such."""
-    deep = frozenset(d for d in dict(block.axes).get("n_depth", ()) if d != 0)
+    axes = dict(block.axes)
+    deep = frozenset(d for d in axes.get("n_depth", ()) if d != 0)
     prompts = frozenset(test for test in block.tests if test.n_prompt > 0)
-    if not deep or not prompts:
+    if not deep:
+        return []
+    if "turn" in axes:
+        return [Restriction(reason=DEPTH_OF_TURN, where={"n_depth": deep})]
+    if not prompts:
         return []
     return [Restriction(reason=DEPTH_OF_PROMPT, where={"n_depth": deep, TEST: prompts})]
 
@@ -70,7 +79,7 @@ def stream_restrictions(block: Block) -> list[Restriction]:
 
 def _unsayable(name: str, values: Iterable[Scalar], build: Build) -> list[Restriction]:
     """Settings for which this build's llama-server has no flag, by its own help."""
-    if name in _OF_REQUESTS or name == "n_threads":
+    if name in OF_REQUESTS or name == "n_threads":
         return []
     spell = SPELLED.get(name)
     refused = []
@@ -89,19 +98,32 @@ def _unsayable(name: str, values: Iterable[Scalar], build: Build) -> list[Restri
     return [Restriction(reason=reason, where={name: frozenset(refused)})]
 
 
+def longest_request(block: Block, model: Model) -> int:
+    """Tokens of the longest question of a block with its answer; of a conversation all that was said until its last turn.
+
+    An answer comes back as text, and a generated model's vocabulary cuts that into one token for each letter.
+    """
+    axes = dict(block.axes)
+    n_turns = max((int(turn) for turn in axes.get("turn", ())), default=1)
+    depth = max((int(d) for d in axes.get("n_depth", ())), default=0)
+    is_synthetic = model.facts is not None and model.facts.is_synthetic
+    n_back = LONGEST_SYNTHETIC_TOKEN if is_synthetic and n_turns > 1 else 1
+    longest = max(test.n_prompt + n_back * test.n_gen for test in block.tests)
+    return n_turns * (longest + TAG_TOKENS) + depth
+
+
 def server_argv(group: Group, options: CallOptions) -> tuple[str, ...]:
     """Without host and port, which the driver chooses. The context holds the longest test of the group in every slot."""
     block, build = group.block, group.build
-    axes = {name: values[0] for name, values in block.axes if name != "prompt_cache"}
+    axes = {name: values[0] for name, values in block.axes if name not in ("prompt_cache", "turn")}
     n_streams = int(axes.get("concurrency", 1))
-    depth = int(axes.get("n_depth", 0))
-    longest = max(test.n_prompt + test.n_gen for test in block.tests) + depth + TAG_TOKENS
+    longest = longest_request(block, group.model)
     argv = [build.path, "-m", options.model_path, "-np", str(n_streams)]
     argv += ["-c", str(context_for(longest) * n_streams)]
     if "n_threads" in axes:
         argv += ["-t", str(axes["n_threads"])]
     for name, value in axes.items():
-        if name not in _OF_REQUESTS and name in SPELLED:
+        if name not in OF_REQUESTS and name in SPELLED:
             argv += SPELLED[name](value, build.number)
     if (build.number or 0) >= _TELLING_SINCE:
         argv += ["-lv", "4", "--no-log-prefix", "--log-colors", "off"]

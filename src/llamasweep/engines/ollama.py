@@ -33,6 +33,7 @@ _USE_MMAP = {"mmap": True, "none": False}
 _WRONG_PROMPT_TIMES = frozenset({(0, 12, 5), (0, 12, 6)})
 
 ONE_STREAM = "one stream of Ollama is measured here; `engine: openai` on its /v1 measures several"
+NO_TURNS = "turns of a conversation are measured with `engine: openai` on Ollama's /v1"
 NOT_OURS = "{name} is a setting of Ollama's whole server, and the one at {url} is not ours to set"
 LAST_BATCH_ONLY = (
     "Ollama {version} times only the last batch of a prompt; its prompt rates are far too high"
@@ -183,7 +184,9 @@ def _refuse(name: str, values: Iterable[Scalar], reason: str) -> list[Restrictio
 def _unknown_axes(axes: Mapping[str, tuple[Scalar, ...]]) -> list[Restriction]:
     found: list[Restriction] = []
     for name, values in axes.items():
-        if name not in _OF_MODELS | _OF_SERVERS | _OF_REQUESTS:
+        if name == "turn":
+            found += _refuse(name, values, NO_TURNS)
+        elif name not in _OF_MODELS | _OF_SERVERS | _OF_REQUESTS:
             found += _refuse(name, values, f"Ollama has no setting for {name}")
     found += _refuse("concurrency", [v for v in axes.get("concurrency", ()) if v != 1], ONE_STREAM)
     modes = [v for v in axes.get("load_mode", ()) if v not in ("auto", *_USE_MMAP)]

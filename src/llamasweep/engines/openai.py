@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from llamasweep.engines.base import Call, CallOptions
 from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
-from llamasweep.engines.llama_server import depth_restrictions, stream_restrictions
+from llamasweep.engines.llama_server import (
+    OF_REQUESTS,
+    depth_restrictions,
+    stream_restrictions,
+)
 from llamasweep.sweep.cell import Block, Group
 from llamasweep.sweep.matrix import Restriction
 from llamasweep.sweep.subjects import Build, Model
 
-_OF_REQUESTS = frozenset({"n_depth", "concurrency", "prompt_cache"})
 NOT_OURS = "{name} is a setting of the server, which was started by somebody else"
 
 
@@ -23,7 +26,7 @@ class OpenAi(Driven):
         refused = [
             Restriction(reason=NOT_OURS.format(name=name), where={name: frozenset(values)})
             for name, values in block.axes
-            if name not in _OF_REQUESTS
+            if name not in OF_REQUESTS
         ]
         return [*depth_restrictions(block), *stream_restrictions(block), *refused]
 

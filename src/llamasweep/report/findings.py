@@ -13,6 +13,7 @@ from llamasweep.report.names import shown
 from llamasweep.report.rows import Row, varying
 from llamasweep.report.strips import of_least_load, per_model
 from llamasweep.report.told import Number, Told
+from llamasweep.results.conversations import last_turns
 from llamasweep.results.records import FAILED_STATUSES
 
 MAX_KINDS = 4
@@ -182,6 +183,39 @@ def _ladder_pair(rows: Sequence[Row]) -> tuple[Row, Row] | None:
     group = max(groups, key=lambda rows_: (len({r.quant for r in rows_}), max(map(median, rows_))))
     ordered = sorted(group, key=lambda row: row.attempt.model_size_bytes or 0)
     return (ordered[0], ordered[-1]) if ordered[0].quant != ordered[-1].quant else None
+
+
+def turns(rows: Sequence[Row]) -> list[Finding]:
+    """What the first token of a long conversation waits for, of the one where the cache saves most."""
+    row_of = {(row.run_id, row.attempt.attempt_id): row for row in rows}
+    pairs = [
+        tuple(row_of[one.run_id, one.attempt_id] for one in (last.cold, last.warm))
+        for last in last_turns([row.attempt for row in rows])
+        if last.cold is not None and last.warm is not None
+    ]
+    if not pairs:
+        return []
+    cold, warm = max(pairs, key=lambda pair: _ttft_s(pair[0]) / _ttft_s(pair[1]))
+    told = Told()
+    n = int(cold.settings["turn"])  # type: ignore[call-overload]
+    turn = told.number(figures.count(n), n, "turn", [cold])
+    of = told.name(f"{cold.subject}, {cold.test}")
+    kept, read = (
+        f"{told.number(figures.number(_ttft_s(row)), _ttft_s(row), 'first token', [row])}{THIN}s"
+        for row in (warm, cold)
+    )
+    text = (
+        f"At turn {turn} of a conversation the first token comes after {kept} where the server kept "
+        f"what was said before, after {read} where it reads all of it again ({of})."
+    )
+    return [finding(text, "latency", told)]
+
+
+def _ttft_s(row: Row) -> float:
+    times = row.attempt.requests
+    assert times is not None  # noqa: S101  (last_turns looked)
+    assert times.ttft_median_s is not None  # noqa: S101  (the same)
+    return times.ttft_median_s
 
 
 def failures(rows: Sequence[Row]) -> list[Finding]:

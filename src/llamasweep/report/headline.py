@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llamasweep.report import figures
-from llamasweep.report.comparison import load, median, shallowest
+from llamasweep.report.comparison import least_load, load, median, shallowest
 from llamasweep.report.flags import flag_word
 from llamasweep.report.names import load_words
 from llamasweep.report.rows import Row
@@ -62,7 +62,7 @@ def headline(rows: Sequence[Row], where: str, told: Told | None = None) -> str:
         outcome = outcome_words(rows, told) or "no cell was tried"
         return f"Nothing could be measured on {where}: {outcome}"
     writer, reader = fastest(measured)
-    best = writer or reader or max(measured, key=median)
+    best = writer or reader or max(least_load(measured), key=median)
     subject = told.name(best.subject)
     parts: list[str] = []
     if writer is not None:

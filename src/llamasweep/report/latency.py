@@ -18,10 +18,11 @@ MEASURES: dict[str, str] = {
     "tpot": "time per token after the first",
     "e2e": "time of the whole request",
 }
-AXES = ("concurrency", "n_depth", "n_prompt")
+AXES = ("turn", "concurrency", "n_depth", "n_prompt")
 """What latency is drawn along, the first of them that varies."""
 MAX_LINES = 6
 MAX_BARS = 24
+MAX_TITLE_LINES = 3
 LEAST_FOR_P95 = 20
 """Of fewer requests the 95th percentile lies between the two slowest, and says nothing about 95 % of them."""
 
@@ -86,6 +87,10 @@ def title(view: Latency) -> str:
         return f"{word}: {figures.span(duration(min(medians)), duration(max(medians)))}"
     best = max(view.lines, key=len)
     first, last = best[0], best[-1]
+    if view.axis == "turn" and 1 < len(view.lines) <= MAX_TITLE_LINES:
+        ends = [line[-1] for line in view.lines if line[-1].x == last.x]
+        words = ", ".join(f"{duration(end.median_s)} ({end.label})" for end in ends)
+        return f"{word} at {_at(view.axis, last)}: {words}"
     return (
         f"{word}: {duration(first.median_s)} at {_at(view.axis, first)}, {duration(last.median_s)} at {_at(view.axis, last)}"
         + (f" ({best[0].label})" if len(view.lines) > 1 else "")

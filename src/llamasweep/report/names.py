@@ -41,6 +41,7 @@ AXIS_TITLES: dict[str, str] = {
     "n_gpu_layers": "layers on the GPU",
     "n_cpu_moe": "layers with experts on the CPU",
     "concurrency": "requests answered at once",
+    "turn": "turn of the conversation",
 }
 AXIS_ORDER: dict[str, int] = {p.name: i for i, p in enumerate(PARAMETERS)}
 AXIS_DOCS: dict[str, str] = {p.name: p.doc for p in PARAMETERS}
@@ -70,9 +71,11 @@ def value_word(value: object) -> str:
 
 
 def load_words(load: RequestLoad) -> str:
-    """`8 requests at once, a prompt read before`; '' for one new request."""
+    """`8 requests at once, a prompt read before, turn 3`; '' for one new request."""
     streams = f"{figures.count(load.n_streams)} requests at once" if load.n_streams > 1 else ""
-    return ", ".join(word for word in (streams, "a prompt read before" * load.is_warm) if word)
+    turn = f"turn {figures.count(load.turn)} of a conversation" if load.turn > 1 else ""
+    words = (streams, "a prompt read before" * load.is_warm, turn)
+    return ", ".join(word for word in words if word)
 
 
 def shown(text: str, limit: int = 120) -> str:

@@ -36,6 +36,7 @@ def _title(panel: Panel, told: Told) -> str:
         "n_threads": _threads_title,
         "concurrency": _streams_title,
         "prompt_cache": _cache_title,
+        "turn": _turn_title,
     }
     if panel.axis in titles:
         return titles[panel.axis](panel, told)
@@ -131,6 +132,21 @@ def _cache_title(panel: Panel, told: Told) -> str:
     ratio = warm.median / cold.median
     by = told.number(figures.times(ratio), ratio, "ratio", [warm.row, cold.row])
     return f"{_verb(panel.kind)} goes {by} as fast with a prompt that the server has read before{_overlap(warm, cold)}"
+
+
+def _turn_title(panel: Panel, told: Told) -> str:
+    """What becomes of the rate as a conversation grows, of the series with the most turns that kept most of it."""
+    most = max(len(series.points) for series in panel.series)
+    long = [series for series in panel.series if len(series.points) == most]
+    series = max(long, key=lambda one: one.points[-1].median / one.points[0].median)
+    first, last = series.points[0], series.points[-1]
+    share, turn = _ratio(last, first, told), int(float(last.x))
+    where = told.number(figures.count(turn), turn, "setting", [last.row])
+    of_series = f" ({told.name(series.label)})" if len(panel.series) > 1 else ""
+    return (
+        f"{_verb(panel.kind)} at turn {where} of a conversation goes at {share} of the speed of turn "
+        f"{_x_word(first, told)}{_overlap(last, first)}{of_series}"
+    )
 
 
 def _ratio(a: Point, b: Point, told: Told) -> str:

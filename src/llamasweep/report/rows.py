@@ -182,7 +182,7 @@ def _row(
         family=names.shown(families[one.model_label], 80),
         quant=names.shown(one.model_quant or "", 24),
         build=names.shown(one.build_label or "build not recorded", 60),
-        settings={"n_depth": one.n_depth, **loads[one.engine], **one.requested},
+        settings=_settings(one, loads[one.engine]),
         status=one.status,
         rates=rates,
         ceiling=ceiling,
@@ -199,6 +199,14 @@ def _row(
         attempt_ids=tuple(attempt.attempt_id for attempt in ok),
         marks=marks_of(flags, (), 1),
     )
+
+
+def _settings(attempt: Attempt, load: dict[str, object]) -> dict[str, object]:
+    """What was asked for, and the load that goes without saying."""
+    settings = {"n_depth": attempt.n_depth, **load, **attempt.requested}
+    if attempt.requested.get("prompt_cache") == "warm" and "turn" not in attempt.requested:
+        settings.pop("turn", None)  # the same prompt twice is no turn of a conversation
+    return settings
 
 
 def _ceiling(attempt: Attempt, column: str) -> Measured:

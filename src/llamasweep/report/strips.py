@@ -206,6 +206,8 @@ def setting_word(axis: str, value: object) -> str:
     """`depth 4096`, or `threads left to the engine`."""
     if axis in ("build", "run_id"):
         return value_word(value)
+    if value is None and axis == "turn":
+        return "no conversation"
     if value is None:
         value = LOAD_DEFAULTS.get(axis)
     if value is None:

@@ -19,6 +19,8 @@ FORMULAS: dict[str, str] = {
     "ratio": "median of the first row ÷ median of the second",
     "share of a stream": "median of the first row ÷ its concurrency, ÷ the same of the second row",
     "size ratio": "model_size_bytes of the first row ÷ that of the second",
+    "first token": "ttft_median_s of the row, seconds",
+    "turn": "turn of the row",
     "n_depth": "n_depth of the row",
     "n_threads": "n_threads of the row, as the sweep asked for it",
     "setting": "the row's value of the axis that the sentence names",

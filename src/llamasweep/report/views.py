@@ -147,7 +147,8 @@ def _findings(
     """Warnings always have their place; what was found fills the rest, builds first."""
     last = (*findings.failures(rows), *why.sentences(reasons, rows))
     of_axes = axis_findings(rows)
-    first = (*of_builds, *findings.shares(rows), *of_axes[:2], *findings.ladder(rows), *of_axes[2:])
+    first = (*of_builds, *findings.shares(rows), *findings.turns(rows), *of_axes[:2])
+    first = (*first, *findings.ladder(rows), *of_axes[2:])
     return (*first[: MAX_FINDINGS - len(last)], *last)
 
 

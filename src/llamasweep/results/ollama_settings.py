@@ -17,7 +17,7 @@ _CACHE_TYPES = ("f16", "q8_0", "q4_0")
 _USE_MMAP = {"mmap": "true", "none": "false"}
 _KNOWN = frozenset(
     {"n_threads", "n_batch", "n_ubatch", "n_gpu_layers", "main_gpu", "load_mode"}
-    | {"type_k", "type_v", "flash_attn", "concurrency", "num_ctx"}
+    | {"type_k", "type_v", "flash_attn", "concurrency", "turn", "num_ctx"}
 )
 _DEFAULTS: dict[str, tuple[Scalar, ...]] = {
     "load_mode": ("auto",),

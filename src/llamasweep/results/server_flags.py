@@ -102,6 +102,7 @@ SPELLED: dict[str, Speller] = {
     "flash_attn": _flash_attention,
     "concurrency": lambda _value, _number: [],
     "prompt_cache": lambda _value, _number: [],
+    "turn": lambda _value, _number: [],
     "n_threads": lambda _value, _number: [],
     "cpu_mask": _plain("-C"),
     "cpu_strict": _zero_or_one("--cpu-strict"),

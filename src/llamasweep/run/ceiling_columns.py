@@ -26,6 +26,9 @@ SEVERAL_STREAMS = (
     "a ceiling of several streams is not made for a row; `llamasweep ceiling --streams` tells it"
 )
 WARM_PROMPT = "a prompt that was read before has no ceiling"
+LATER_TURN = (
+    "a later turn of a conversation has no ceiling: its prompt is longer than the test says"
+)
 _DEFAULT_N_BATCH, _DEFAULT_N_UBATCH = 2048, 512
 _BASIS_OF: dict[str, Basis] = {
     "measured": "measured",
@@ -59,7 +62,10 @@ def describe_ceiling(
         return {"reason": NO_BANDWIDTH}
     if (cell.get("concurrency") or 1) != 1:
         return {"reason": SEVERAL_STREAMS}
-    if cell.get("prompt_cache") == "warm":
+    turn = cell.get("turn")
+    if turn is not None and turn != 1:
+        return {"reason": LATER_TURN}
+    if cell.get("prompt_cache") == "warm" and turn is None:  # nothing is cached at a first turn
         return {"reason": WARM_PROMPT}
     is_prompt = cell.test.n_prompt > 0
     used = peak if peak is not None and (is_prompt or not peak.is_reference) else None

@@ -15,6 +15,7 @@ from llamasweep.errors import UsageError
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.words import thread_words
 from llamasweep.results.records import Attempt
+from llamasweep.results.request_load import request_load
 from llamasweep.run.resolve import OnSynth, Subjects, resolve
 from llamasweep.sweep.axes import parse_test, parse_value
 from llamasweep.sweep.matrix import expand
@@ -113,14 +114,12 @@ def _checked_builds(spec: SweepSpec, subjects: Subjects, wishes: Wishes) -> Subj
 
 
 def as_measured(attempts: Iterable[Attempt], models: Iterable[Model]) -> list[Measured]:
-    """Rows of models that are here, as predictions want them: of one stream, whose prompt was read."""
+    """Rows of models that are here, as predictions want them: of one new request."""
     by_hash = {m.content_hash: m for m in models if m.content_hash is not None}
     found = []
     for a in attempts:
         model = by_hash.get(a.model_hash or "")
-        is_plain = (
-            a.requested.get("concurrency", 1) == 1 and a.requested.get("prompt_cache") != "warm"
-        )
+        is_plain = request_load(a.requested).is_one_new_request
         if model is None or a.median_tps is None or not is_plain:
             continue
         threads = a.requested.get("n_threads")

@@ -19,7 +19,7 @@ from typing import Any
 from llamasweep.engines.base import EngineEvent
 from llamasweep.errors import StoreError
 from llamasweep.results.records import FAILED_STATUSES, Attempt, Reading, Status
-from llamasweep.run.auto_rounds import RoundChooser
+from llamasweep.run.auto_rounds import RoundChooser, StandTeller
 from llamasweep.run.cooldown import Cooler
 from llamasweep.run.file_watch import FileWatch
 from llamasweep.run.group_run import OnEvent
@@ -144,8 +144,7 @@ class Runner:
         """Before the first group of a round of `rounds: auto`: where its cells stand."""
         if self.auto is not None and round_index != self._round_told:
             self._round_told = round_index
-            for line in self.auto.standing_lines(round_index):
-                self.progress.note(line)
+            self.progress.round_begins(self.auto.standing_lines(round_index))
 
     def _check_disk(self) -> None:
         free = shutil.disk_usage(self.session.store.run_dir).free
@@ -244,12 +243,16 @@ class Runner:
 
     def _expected(self, group: Group) -> Callable[[Cell], Expected]:
         def expected(cell: Cell) -> Expected:
-            cost = self._cost(group.model, _block_of(cell), n_reps=self.bench.spec.repetitions)
-            step = self._cost(group.model, _block_of(cell), n_reps=1)
+            # the first turn that is asked for waits for all of them
+            is_turn = cell.get("turn") is not None
+            block = group.block if is_turn else _block_of(cell)
+            cost = self._cost(group.model, block, n_reps=self.bench.spec.repetitions)
+            step = self._cost(group.model, block, n_reps=1)
+            took_s = self.session.longest_s.get(cell_id(cell, group.model.identity))
             return Expected(
                 cell_s=cost.once_s + cost.cells_s,
                 longest_step_s=max(step.once_s, step.cells_s),
-                history_s=self.session.longest_s.get(cell_id(cell, group.model.identity)),
+                history_s=None if is_turn else took_s,
             )
 
         return expected
@@ -324,6 +327,7 @@ class Runner:
             n_unsupported=self.plan.n_unsupported,
             n_groups_left=len(self.plan.groups) - self._n_groups_taken + len(self._rest),
             eta_s=self._later_s + self._group_s * self._group_share_left,
+            cells=self.auto.stands() if isinstance(self.auto, StandTeller) else (),
         )
 
     def _cost(self, model: Model, block: Block, *, n_reps: int) -> Cost:

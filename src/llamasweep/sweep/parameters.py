@@ -257,10 +257,18 @@ PARAMETERS: tuple[Parameter, ...] = (
         choices=("cold", "warm"),
         doc="whether a server has read the same prompt before",
     ),
+    Parameter(
+        name="turn",
+        words=("turns",),
+        kind="int",
+        scope="request",
+        minimum=1,
+        doc="turn of a conversation that grows by the test each time",
+    ),
 )
 """In llama-bench's own loop order from the outermost inwards; those that only servers have stand where they cost as much."""
 
-SERVER_ONLY = frozenset({"concurrency", "prompt_cache", "num_ctx"})
+SERVER_ONLY = frozenset({"concurrency", "prompt_cache", "turn", "num_ctx"})
 """Parameters of servers, which llama-bench does not know."""
 
 BY_NAME: dict[str, Parameter] = {p.name: p for p in PARAMETERS}

@@ -189,8 +189,8 @@ class Cost:
 def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, warmup: bool) -> Cost:
     """Of a block of one depth in one process.
 
-    Per cell: warm-up (the whole prompt, one token) + repetitions x (tokens / rate + restoring the
-    saved depth state); once: start + size / read rate + prefill of the depth (at the rate of half
+    Per cell, and once for all turns of a conversation: warm-up (the whole prompt, one token) + repetitions x (tokens / rate +
+    restoring the saved depth state); once: start + size / read rate + prefill of the depth (at the rate of half
     the depth). A model without facts costs nothing here, and the basis says so.
     """
     facts = model.facts
@@ -198,13 +198,15 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
         return Cost(once_s=START_S, cells_s=0.0, basis=(UNKNOWN_MODEL,))
     (n_depth,) = values_of(block, "n_depth") or (0,)
     threads = (rates.knows(model) and values_of(block, "n_threads")) or (None,)
-    n_same = block.n_cells / (len(threads) * len(block.tests))
+    turns = tuple(int(turn) for turn in values_of(block, "turn") or ())
+    tests = [_conversation(test, max(turns)) if turns else test for test in block.tests]
+    n_same = block.n_cells / (len(threads) * len(tests) * max(1, len(turns)))
     basis: dict[str, None] = {}
     cells_s = 0.0
     for n_threads in threads:
         pp = _noted(rates.rate(model, "pp", n_depth, n_threads), basis, block, "pp")
         tg = _noted(rates.rate(model, "tg", n_depth, n_threads), basis, block, "tg")
-        cells_s += n_same * sum(_cell_s(test, pp, tg, repetitions, warmup) for test in block.tests)
+        cells_s += n_same * sum(_cell_s(test, pp, tg, repetitions, warmup) for test in tests)
     prefill_s = 0.0
     if n_depth:
         half = rates.rate(model, "pp", n_depth // 2, threads[0])
@@ -213,6 +215,16 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
         cells_s += block.n_cells * repetitions * state_bytes / RESTORE_BYTES_PER_S
     load_s = START_S + facts.size_bytes / (rates.read_bytes_per_s or GUESSED_READ_BYTES_PER_S)
     return Cost(once_s=load_s + prefill_s, cells_s=cells_s, basis=tuple(basis))
+
+
+def _conversation(test: Test, n_turns: int) -> Test:
+    """All tokens that a conversation reads and writes where nothing of it is cached, as one test.
+
+    n turns read n (n + 1) / 2 messages and n (n - 1) / 2 answers.
+    """
+    answers = n_turns * (n_turns - 1) // 2
+    n_read = (answers + n_turns) * test.n_prompt + answers * test.n_gen
+    return Test(n_prompt=n_read, n_gen=n_turns * test.n_gen)
 
 
 def _noted(rate: Rate, basis: dict[str, None], block: Block, kind: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,13 @@ from tests.unit.engines.made import PG, PP, TG, block, build, group, model
 
 from llamasweep.engines.base import CallOptions
 from llamasweep.engines.driven import read_job
-from llamasweep.engines.llama_server import DEPTH_OF_PROMPT, LlamaServer, server_argv
+from llamasweep.engines.llama_server import (
+    DEPTH_OF_PROMPT,
+    DEPTH_OF_TURN,
+    LlamaServer,
+    longest_request,
+    server_argv,
+)
 from llamasweep.run.secrets import hide_in_argv, secrets_in
 from llamasweep.sweep.cell import Block
 from llamasweep.sweep.parameters import Scalar
@@ -37,6 +44,25 @@ def test_the_context_holds_the_longest_test_in_every_slot() -> None:
     words = argv(block(PP, PG, n_depth=5000, concurrency=4))
     assert words[:5] == ("/b/llama-server", "-m", "/m.gguf", "-np", "4")
     assert words[5:7] == ("-c", str(5120 * 4))
+
+
+def test_the_context_holds_a_conversation_until_its_last_turn() -> None:
+    words = argv(block(PP, PG, turn=(1, 400, 100), concurrency=2))
+    assert words[5:7] == ("-c", str(22528 * 2))  # 400 x (16 + 8 + 32), in steps of 256
+
+
+def test_answers_of_a_generated_model_come_back_as_more_tokens() -> None:
+    one = model()
+    assert one.facts is not None
+    made = replace(one, facts=replace(one.facts, is_synthetic=True))
+    assert longest_request(block(PG), made) == longest_request(block(PG), one) == 16 + 8 + 32
+    assert longest_request(block(PG, turn=10), one) == 10 * (16 + 8 + 32)
+    assert longest_request(block(PG, turn=10), made) == 10 * (16 + 4 * 8 + 32)
+
+
+def test_a_conversation_at_a_depth_is_refused() -> None:
+    (one,) = ENGINE.restrictions(block(TG, PG, n_depth=(0, 512), turn=(1, 2)), model(), server())
+    assert (one.reason, one.where) == (DEPTH_OF_TURN, {"n_depth": frozenset({512})})
 
 
 @pytest.mark.parametrize("number", [10488, 11434])

@@ -120,6 +120,7 @@ def test_the_depth_of_a_generation_counts() -> None:
         ({"poll": 0}, "no setting for poll"),
         ({"n_ubatch": 128}, "no setting for n_ubatch"),
         ({"concurrency": 2}, "one stream"),
+        ({"turn": (1, 2)}, "on Ollama's /v1"),
         ({"load_mode": "mlock"}, "auto, mmap and none"),
         ({"type_k": "q5_1", "type_v": "q5_1"}, "of type f16, q8_0, q4_0"),
         ({"type_k": "q8_0", "type_v": "f16"}, "one type for K and V"),

@@ -23,7 +23,7 @@ VALUES: dict[str, tuple[Scalar, ...]] = {
     "tensor_buft_overrides": ("exps=CPU;attn=CPU",), "no_host": (True, False), "repack": (False, True),
     "embeddings": (True, False), "no_op_offload": (True, False), "n_batch": (512,), "n_ubatch": (256,),
     "type_k": ("q8_0",), "type_v": ("f16",), "no_kv_offload": (True, False), "flash_attn": ("on", "off", "auto"),
-    "n_threads": (2,), "concurrency": (4,), "prompt_cache": ("warm",), "cpu_mask": ("0x3",),
+    "n_threads": (2,), "concurrency": (4,), "prompt_cache": ("warm",), "turn": (3,), "cpu_mask": ("0x3",),
     "cpu_strict": (True, False), "poll": (0,),
 }  # fmt: skip
 

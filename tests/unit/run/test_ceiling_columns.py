@@ -11,7 +11,13 @@ from tests.fakes.models import write_model
 from llamasweep.ceilings.assumptions import Peak
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.gguf.header import read_model
-from llamasweep.run.ceiling_columns import NO_BANDWIDTH, ceiling_columns, describe_ceiling
+from llamasweep.run.ceiling_columns import (
+    LATER_TURN,
+    NO_BANDWIDTH,
+    WARM_PROMPT,
+    ceiling_columns,
+    describe_ceiling,
+)
 from llamasweep.sweep.cell import Cell, Test
 from llamasweep.sweep.parameters import Scalar
 from llamasweep.sweep.subjects import Build, ModelSource
@@ -47,6 +53,26 @@ def test_generation_is_bounded_by_what_is_read_per_token(facts: ModelFacts) -> N
     assert kept["ceiling_tps"] == pytest.approx(1e9 / kept["bytes_per_token"])
     assert kept["ceiling_bound"] == "memory"
     assert any("measured" in text for text in kept["ceiling_assumptions"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"turn": 1}, None),
+        ({"turn": 1, "prompt_cache": "warm"}, None),  # nothing was said before
+        ({"turn": 2}, LATER_TURN),
+        ({"turn": 2, "prompt_cache": "warm"}, LATER_TURN),
+        ({"prompt_cache": "warm"}, WARM_PROMPT),
+    ],
+)
+def test_a_prompt_that_is_not_the_tests_own_has_no_ceiling(
+    facts: ModelFacts, asked: dict[str, Scalar], reason: str | None
+) -> None:
+    kept = describe_ceiling(
+        _cell(TG, **asked), facts, BUILD, bandwidth_bytes_per_s=1e9, bandwidth_source=None
+    )
+    assert kept["reason"] == reason
+    assert (kept.get("ceiling_tps") is None) == (reason is not None)
 
 
 @pytest.mark.parametrize(

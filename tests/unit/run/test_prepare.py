@@ -127,6 +127,7 @@ def test_rows_of_models_that_are_here_make_predictions() -> None:
         replace(good, requested={}),
         replace(good, requested={"concurrency": 8}),
         replace(good, requested={"prompt_cache": "warm"}),
+        replace(good, requested={"turn": 2}),
     ]
     found = as_measured(rows, [here, replace(here, content_hash=None)])
     assert [(m.model, m.kind, m.tps, m.n_threads) for m in found] == [

@@ -252,6 +252,26 @@ def test_a_group_costs_what_the_worked_example_says() -> None:
     assert cost.basis == ("measured before",)
 
 
+def test_a_conversation_is_had_once_for_all_its_turns() -> None:
+    rates = Rates(
+        history={
+            RateKey(model_identity=model().identity, kind=kind, n_depth=0, n_threads=None): tps
+            for kind, tps in (("pp", 100.0), ("tg", 10.0))
+        }
+    )
+    test = Test(n_prompt=100, n_gen=20)
+    cost = {
+        turns: group_cost(
+            model(), block_of({"turn": turns}, (test,)), rates, repetitions=1, warmup=False
+        ).cells_s
+        for turns in ((1,), (3,), (1, 2, 3))
+    }
+
+    # three turns read 100, 220 and 340 tokens and write 20 each
+    assert cost[1,] == pytest.approx(1 + 2)
+    assert cost[3,] == cost[1, 2, 3] == pytest.approx(6.6 + 6)
+
+
 @pytest.mark.parametrize("warmup", [True, False])
 def test_prediction_by_factors_equals_the_sum_over_cells(warmup: bool) -> None:
     history = {
