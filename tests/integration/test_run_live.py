@@ -81,6 +81,28 @@ def test_the_live_view_draws_progress_and_failures(
     assert "Traceback" not in drawn
 
 
+def test_the_live_view_of_ab_shows_each_interval_closing_in(
+    desk: Desk, tmp_path: Path, fake_build: Callable[..., Path]
+) -> None:
+    rates = {"tg_tps": 4000, "pp_tps": 8000, "noise": 0.0}
+    a = fake_build("old", number=1, behaviour=rates)
+    b = fake_build("new", number=2, behaviour={**rates, "tg_tps": 3700})
+    write_model(tmp_path / "m.gguf", {})
+    sweep = desk.write_sweep(
+        f"version: 1\nbandwidth: 10 GB/s\ntelemetry: off\nmodels: [{{path: {tmp_path}/m.gguf}}]\n"
+        "tests: [pp32, tg16]\nrepetitions: 1\nwarmup: off\n"
+    )
+
+    code, drawn = _in_terminal(desk, ["ab", "--builds", str(a), str(b), "--", str(sweep)])
+
+    assert code == 0, drawn[-2000:]
+    assert re.search(r"m · tg16 +-\d\.\d % +o +: +\| +: +\d rounds?, open", drawn)
+    assert re.search(r"m · pp32 +\S+ % \[\S+, \S+\] .*6 rounds, same", drawn)
+    assert "1 of 2 cells clear: 1 same; 1 confirming a change" in drawn
+    assert re.search(r"\d of 10 fresh rounds", drawn)
+    assert "note: after round" not in drawn
+
+
 def test_ctrl_c_in_the_live_view_keeps_what_is_done(
     desk: Desk, tmp_path: Path, fake_build: Callable[..., Path]
 ) -> None:

@@ -71,6 +71,10 @@ class PlainProgress:
     def note(self, sentence: str) -> None:
         self._say(f"note: {short(sentence, 400)}")
 
+    def round_begins(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self.note(line)
+
     def group_started(self, group: Group, cells: Sequence[Cell], standing: Standing) -> None:
         self._last_wait = None
         eta = "" if standing.eta_s is None else f", about {format_seconds(standing.eta_s)} left"

@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from llamasweep.cli.interval_lines import stand_table, summary_line
 from llamasweep.cli.progress_lines import cell_words, outcome_words, question_words, short
 from llamasweep.results.records import FAILED_STATUSES, Attempt, Reading
 from llamasweep.units import format_bytes, format_seconds, format_tps
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from llamasweep.sweep.cell import Cell, Group
 
 _SHOWN_RESULTS = 8
+_SHOWN_BESIDE_CELLS = 2
+_OTHER_LINES = 8
+"""Of the view, besides the cells of `rounds: auto`."""
 _STEP_WORDS = {
     "starting": "loading",
     "warmup_prompt": "warming up (prompt)",
@@ -67,6 +71,13 @@ class LiveProgress:
 
     def note(self, sentence: str) -> None:
         self._console.print(Text(f"note: {short(sentence, 400)}", style="yellow"))
+
+    def round_begins(self, lines: Sequence[str]) -> None:
+        if (
+            self._standing is None or not self._standing.cells
+        ):  # otherwise the view shows where each cell stands
+            for line in lines:
+                self.note(line)
 
     def generating(self, label: str, n_done: int, n_all: int) -> None:
         self._now = f"generating {short(label)}: {format_bytes(n_done)} of {format_bytes(n_all)}"
@@ -118,7 +129,16 @@ class LiveProgress:
 
     def _draw(self) -> RenderableType:
         where, now = Text(f"  {self._where}"), Text(f"  {self._now}", style="bold")
-        return Lines(self._head(), self._bar(), where, now, self._gauge_line(), self._table())
+        return Lines(
+            self._head(), self._bar(), where, now, self._gauge_line(), *self._cells(), self._table()
+        )
+
+    def _cells(self) -> list[RenderableType]:
+        cells = self._standing.cells if self._standing is not None else ()
+        if not cells:
+            return []
+        most = max(self._console.height - _OTHER_LINES - _SHOWN_BESIDE_CELLS, 3)
+        return [Text(f"  {summary_line(cells)}"), stand_table(cells, most=most)]
 
     def _head(self) -> Text:
         standing = self._standing
@@ -157,6 +177,8 @@ class LiveProgress:
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 2))
-        for words, outcome, style in self._results:
+        is_beside = self._standing is not None and bool(self._standing.cells)
+        results = list(self._results)[-_SHOWN_BESIDE_CELLS if is_beside else -_SHOWN_RESULTS :]
+        for words, outcome, style in results:
             table.add_row(Text("  " + words), Text(outcome, style=style))
         return table

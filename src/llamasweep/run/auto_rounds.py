@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from llamasweep.results.records import FAILED_STATUSES, Attempt
+from llamasweep.run.progress import CellStand, CellState
+from llamasweep.stats.compare import compare_paired
 from llamasweep.stats.confirm import confirmation_rounds, is_clear
 from llamasweep.stats.judged import FIRST_ROUNDS, FloorOf
 from llamasweep.stats.sequential import Decision, StoppingRule, decide
@@ -33,6 +35,14 @@ class RoundChooser(Protocol):
         """Sentences on where the cells stand before this round."""
 
 
+@runtime_checkable
+class StandTeller(Protocol):
+    """A chooser that can tell where each cell stands at any time."""
+
+    def stands(self) -> tuple[CellStand, ...]:
+        """Cells that have a row, in the order in which they came."""
+
+
 @dataclass(slots=True)
 class AutoRounds:
     """Two builds measured until each cell is clear.
@@ -47,10 +57,13 @@ class AutoRounds:
     _closed: dict[str, int] = field(default_factory=dict)
     _asked: dict[tuple[str, int], bool] = field(default_factory=dict)
     _fresh_wanted: dict[str, int] | None = None
+    _stands: dict[str, CellStand] = field(default_factory=dict)
+    """Made anew for a cell that got a row: a decision takes some 10 ms, and is asked for twice a second."""
 
     def learn(self, attempts: Iterable[Attempt]) -> None:
         """Take note of rows that are there now."""
         for row in attempts:
+            self._stands.pop(row.cell_id, None)
             sides = self._rows.setdefault(row.cell_id, defaultdict(dict))
             before = sides[row.build_label or ""].get(row.round_index)
             if before is None or _rate(row) is not None or _rate(before) is None:
@@ -108,6 +121,7 @@ class AutoRounds:
                 cell_id: confirmation_rounds(len(found), is_clear=is_clear(first))
                 for cell_id, first in found.items()
             }
+            self._stands.clear()
         return self._fresh_wanted
 
     def standing_lines(self, round_index: int) -> list[str]:
@@ -130,6 +144,34 @@ class AutoRounds:
         if len(told) > MOST_TOLD:
             lines.append(f"and {len(told) - MOST_TOLD} more, with narrower intervals")
         return lines
+
+    def stands(self) -> tuple[CellStand, ...]:
+        """Where each cell stands with all of its whole rounds, in the order in which they came."""
+        for cell_id in self._rows:
+            if cell_id not in self._stands:
+                self._stands[cell_id] = self._stand(cell_id)
+        return tuple(self._stands[cell_id] for cell_id in self._rows)
+
+    def _stand(self, cell_id: str) -> CellStand:
+        decision = self._decision(cell_id, FIRST_ROUNDS)
+        row = next(iter(next(rows for rows in self._rows[cell_id].values() if rows).values()))
+        wanted = (self._fresh_wanted or {}).get(cell_id)
+        if wanted is not None:
+            fresh = compare_paired(
+                *self._fresh_rates(cell_id), floor_fraction=decision.comparison.floor_fraction
+            )
+            return CellStand(row=row, state="confirming", comparison=fresh, n_wanted=wanted)
+        return CellStand(row=row, state=self._state(decision), comparison=decision.comparison)
+
+    def _state(self, decision: Decision) -> CellState:
+        if decision.state == "continue":
+            return "open"
+        return "failing" if decision.comparison.ratio is None else decision.state
+
+    def _fresh_rates(self, cell_id: str) -> tuple[list[float | None], list[float | None]]:
+        a, b = (self._rows[cell_id].get(label, {}) for label in (self.a_label, self.b_label))
+        rounds = sorted(r for r in a.keys() & b.keys() if r >= FIRST_ROUNDS)
+        return [_rate(a[r]) for r in rounds], [_rate(b[r]) for r in rounds]
 
     def _name(self, cell_id: str) -> str:
         sides = self._rows[cell_id]

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from llamasweep.engines.base import EngineEvent
 from llamasweep.results.records import Attempt, Reading
+from llamasweep.stats.verdicts import Comparison
 from llamasweep.sweep.cell import Cell, Group
+
+CellState = Literal["open", "slower", "faster", "same", "undecided", "failing", "confirming"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellStand:
+    """Where a cell of `rounds: auto` stands; for looking at, no verdict of it is official.
+
+    row: one of its rows, for its name. comparison: with its interval so far; over the fresh rounds alone in the state
+    "confirming". n_wanted: fresh rounds that confirm it, None before they begin.
+    """
+
+    row: Attempt
+    state: CellState
+    comparison: Comparison
+    n_wanted: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,7 +33,8 @@ class Standing:
     """How far a run is.
 
     n_done, n_failed, n_unsupported: cells with a row, of n_cells. eta_s: predicted seconds for what is left, None before the
-    first prediction. n_groups_left: engine processes to come.
+    first prediction. n_groups_left: engine processes to come. cells: of `rounds: auto` in the order of the plan, () where
+    the number of rounds is fixed.
     """
 
     n_cells: int
@@ -25,6 +43,7 @@ class Standing:
     n_unsupported: int
     n_groups_left: int
     eta_s: float | None
+    cells: tuple[CellStand, ...] = ()
 
 
 class Progress(Protocol):
@@ -32,6 +51,9 @@ class Progress(Protocol):
 
     def note(self, sentence: str) -> None:
         """Something worth knowing that concerns no single cell."""
+
+    def round_begins(self, lines: Sequence[str]) -> None:
+        """Sentences on where the cells of `rounds: auto` stand before a round, () where there is nothing to say."""
 
     def cells_refused(self, attempts: Sequence[Attempt], standing: Standing) -> None:
         """Rows of cells that no engine was asked for; all have the same reason."""
@@ -58,6 +80,9 @@ class Silent:
     """Nobody watches."""
 
     def note(self, sentence: str) -> None:
+        pass
+
+    def round_begins(self, lines: Sequence[str]) -> None:
         pass
 
     def cells_refused(self, attempts: Sequence[Attempt], standing: Standing) -> None:

@@ -125,3 +125,24 @@ def test_where_cells_stand_is_told_before_each_round() -> None:
     assert told[0] == "after round 3: 0 of 1 cells need no more rounds"
     assert told[1] == "tiny tg128: -9.0%, no interval yet"
     assert auto.standing_lines(0) == []
+
+
+def test_each_cell_tells_its_interval_as_it_closes_in_and_what_became_of_it() -> None:
+    auto, measure = _auto(), _by_factor(FACTORS)
+    seen: dict[str, list[tuple[str, float | None]]] = {cell_id: [] for cell_id in FACTORS}
+    for r in range(AUTO_ROUNDS):
+        for cell_id in FACTORS:
+            if auto.wants(cell_id, r):
+                made = (measure(cell_id, build, r) for build in ("a", "b"))
+                auto.learn([one for one in made if one is not None])
+        for cell_id, stand in zip(FACTORS, auto.stands(), strict=True):
+            found = stand.comparison
+            width = None if found.low is None or found.high is None else found.high / found.low
+            seen[cell_id].append((stand.state, width))
+    assert [state for state, _ in seen["same"][:7]] == ["open"] * 5 + ["same"] * 2
+    assert [state for state, _ in seen["slower"][5:8]] == ["open", "slower", "slower"]
+    assert seen["broken"][-1] == ("failing", None)
+    assert seen["slower"][-1][0] == "confirming"
+    assert [width is None for _, width in seen["slower"][:7]] == [True] * 5 + [False] * 2
+    (slower,) = [one for one in auto.stands() if one.row.cell_id == "slower"]
+    assert (slower.n_wanted, slower.comparison.n_rounds) == (10, 10)
