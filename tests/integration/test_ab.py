@@ -41,6 +41,11 @@ def _rounds(desk: Desk) -> Counter[tuple[str, str | None, int]]:
     return Counter((r.test_kind, r.build_label, r.round_index) for r in desk.rows())
 
 
+def _verdicts(ended: Ended) -> list[tuple[Any, ...]]:
+    told = json.loads(ended.stdout)["cells"]
+    return [(c["test"], c["verdict"], c["is_official"], c["n_rounds"]) for c in told]
+
+
 def test_a_slower_build_is_found_confirmed_and_stops_the_gate(
     desk: Desk, tmp_path: Path, fake_build: Callable[..., Path]
 ) -> None:
@@ -110,12 +115,14 @@ def test_killed_at_random_moments_nothing_is_measured_twice(
             os.kill(process.pid, signal.SIGKILL)
         process.communicate()
 
-    ended = _ab(desk, sweep, a, b, "--gate")
+    ended = _ab(desk, sweep, a, b, "--gate", "--json")
 
     assert ended.code == 3, ended.stderr
     assert len(list((desk.folder / "results").iterdir())) == 1
     assert set(_rounds(desk).values()) == {1}
     assert "confirmed by 10 fresh rounds" in ended.stdout
+    whole = _ab(desk, sweep, a, b, "--gate", "--json", "--fresh")
+    assert _verdicts(ended) == _verdicts(whole)
 
 
 def test_a_cell_that_crashes_on_the_new_build_is_newly_failing_after_three_rounds(
