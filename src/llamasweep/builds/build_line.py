@@ -30,6 +30,9 @@ class BuildLine(Protocol):
     @property
     def source(self) -> str: ...
 
+    def title(self, name: str) -> str | None:
+        """What else is said of a build, such as the first line of a commit; None where there is nothing."""
+
     def is_ready(self, name: str) -> bool:
         """Whether nothing must be fetched or compiled for it."""
 
@@ -49,6 +52,9 @@ class RegisteredLine:
     reasons: Mapping[str, str]
     what: str
     source: str = "registered"
+
+    def title(self, name: str) -> str | None:  # noqa: ARG002
+        return None
 
     def is_ready(self, name: str) -> bool:
         return name in self.names
@@ -135,6 +141,9 @@ class PypiLine:
     on_progress: Teller
     what: str
     source: str = "pypi"
+
+    def title(self, name: str) -> str | None:  # noqa: ARG002
+        return None
 
     def is_ready(self, name: str) -> bool:
         return not self.plan_of(self.numbers[name]).missing

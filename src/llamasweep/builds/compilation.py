@@ -108,7 +108,11 @@ class Steps:
         return process.returncode, list(telling or last)
 
     def _start(self, argv: list[str]) -> subprocess.Popen[bytes]:
-        environment = {k: v for k, v in os.environ.items() if k not in _DROPPED_VARIABLES}
+        environment = {
+            k: v
+            for k, v in os.environ.items()
+            if k not in _DROPPED_VARIABLES and not k.startswith("GIT_")  # they name a repository
+        }
         try:
             return subprocess.Popen(
                 argv,

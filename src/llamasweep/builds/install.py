@@ -99,7 +99,7 @@ def make_plan(
         )
     wanted = _checked_programs(programs)
     known = registry or Registry()
-    machine = tools or _read_machine()
+    machine = tools or read_machine()
     choice = choose_backend(machine, backend)
     named = check_label(label) if label else variant_label(number, choice.backend, extra or {})
     merged = {
@@ -146,7 +146,7 @@ def install(
         return plan.record.build
     builds_folder = plan.folder.parent
     builds_folder.mkdir(parents=True, exist_ok=True)
-    _check_room(builds_folder)
+    check_room(builds_folder)
     with install_lock(builds_folder) as held_fd:
         plan.folder.mkdir(exist_ok=True)
         steps = Steps(
@@ -171,7 +171,7 @@ def tools_folder(cache: Path) -> Path:
     return cache / "tools"
 
 
-def _read_machine() -> MachineTools:
+def read_machine() -> MachineTools:
     """The machine with the one fact that takes a compiler to find, which `doctor` does without."""
     return replace(toolchain.read_machine_tools(), traps_on_amx=traps_on_amx(shutil.which("c++")))
 
@@ -192,12 +192,13 @@ def _record_of(folder: Path) -> Record | None:
         return None
     record = read_record(folder)
     is_whole = record.install is not None and all(
-        (folder / "bin" / _file_name(name)).is_file() for name in record.install.programs
+        (folder / "bin" / file_name(name)).is_file() for name in record.install.programs
     )
     return record if is_whole or record.install is None else None
 
 
-def _check_room(folder: Path) -> None:
+def check_room(folder: Path) -> None:
+    """Raises BuildError where compiling would not fit on the disk."""
     n_free = shutil.disk_usage(folder).free
     if n_free < _NEEDED_BYTES:
         raise BuildError(
@@ -242,6 +243,13 @@ def _configure(plan: InstallPlan, tools: BuildTools, steps: Steps) -> None:
     marker.write_text(wanted, encoding="utf-8")
 
 
+def workaround_words(folder: Path) -> list[str]:
+    """What CMake is told of our workarounds, which are written into the folder."""
+    path = folder / _WORKAROUNDS.name
+    path.write_text(_WORKAROUNDS.read_text(encoding="utf-8"), encoding="utf-8")
+    return [f"-DCMAKE_PROJECT_ggml_INCLUDE={path}"]
+
+
 def _compile(plan: InstallPlan, tools: BuildTools, steps: Steps, n_jobs: int | None) -> None:
     argv = [tools.ninja, "-C", str(plan.tree)]
     argv += ["-j", str(n_jobs)] if n_jobs else []
@@ -253,8 +261,8 @@ def _finish(plan: InstallPlan, tools: BuildTools, digest: str, steps: Steps) -> 
     """Copy the programs out of the tree, ask llama-bench what it is, and write the record."""
     steps.say("probe", "asking the new build what it is")
     for name in plan.missing:
-        _place(plan.tree / "bin" / _file_name(name), plan.folder / "bin" / _file_name(name))
-    binary = plan.folder / "bin" / _file_name(BENCH)
+        place(plan.tree / "bin" / file_name(name), plan.folder / "bin" / file_name(name))
+    binary = plan.folder / "bin" / file_name(BENCH)
     build = _with_known_facts(_probed(binary, plan.label), plan)
     facts = InstallFacts(
         source=sdist.requirement(plan.number),
@@ -300,7 +308,8 @@ def _applied_workarounds(plan: InstallPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(lines))
 
 
-def _place(made: Path, target: Path) -> None:
+def place(made: Path, target: Path) -> None:
+    """Copy a program out of a tree, in one step. Raises BrokenBuildError where it was not made."""
     if not made.is_file():
         raise BrokenBuildError(
             f"{made.name!r} was compiled but is no program of its own",
@@ -312,7 +321,8 @@ def _place(made: Path, target: Path) -> None:
     temporary.replace(target)
 
 
-def _file_name(program: str) -> str:
+def file_name(program: str) -> str:
+    """A program's name as a file of this system."""
     return f"{program}.exe" if os.name == "nt" else program
 
 

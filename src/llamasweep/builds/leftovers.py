@@ -30,6 +30,9 @@ def find_leftovers(registry: Registry) -> list[Leftover]:
     sources = registry.folder.parent / "sources"
     for path in sorted(sources.iterdir()) if sources.is_dir() else []:
         found.append(_leftover(path, f"source of llama.cpp {path.name}"))
+    commits = registry.folder.parent / "git"
+    for path in sorted(commits.iterdir()) if commits.is_dir() else []:
+        found.append(_leftover(path, "commits that bisect compiled"))
     folders = sorted(registry.folder.iterdir()) if registry.folder.is_dir() else []
     for folder in folders:
         if not folder.is_dir():

@@ -74,6 +74,12 @@ def measuring_options(function: Any) -> Any:
     "--among", metavar="GLOB", help="Only registered builds whose name matches, such as 'mine-*'."
 )
 @click.option(
+    "--git",
+    "checkout",
+    metavar="DIR",
+    help="Commits of this llama.cpp checkout, which is not changed; A and B are commits. Compiles.",
+)
+@click.option(
     "--pypi",
     "is_pypi",
     is_flag=True,
@@ -88,7 +94,8 @@ def command(**given: Any) -> None:
     the same command continues and measures nothing twice.
 
     Builds are those registered here from A to B (`llamasweep builds list`), by number and else in the order of adding;
-    with --pypi all versions on PyPI, which are fetched and compiled when they are asked for.
+    with --pypi all versions on PyPI, which are fetched and compiled when they are asked for; with --git the commits of
+    your checkout, each compiled in llamasweep's cache from a copy.
 
     \b
     Exit code:
@@ -99,6 +106,7 @@ def command(**given: Any) -> None:
     \b
     Examples:
       llamasweep bisect sweeps/builds.yaml --good 10488 --bad 11434 --pypi --only test=tg128
+      llamasweep bisect sweeps/builds.yaml --git ~/llama.cpp --good b10488 --bad master
       llamasweep bisect sweeps/builds.yaml --good mine-1 --bad mine-9 --among 'mine-*'
     """
     from llamasweep.cli.bisect_lines import bisect_lines, plain_bisection
@@ -140,19 +148,24 @@ def line_of(given: dict[str, Any], progress: Progress) -> BuildLine:
     """The builds from the good to the bad one, from where the options say."""
     from llamasweep.builds.backends import parse_definitions
     from llamasweep.builds.build_line import pypi_line, registered_line
+    from llamasweep.builds.git_line import git_line
 
-    extra = parse_definitions(given["defined"])
-    if given["is_pypi"]:
-        if given["among"]:
-            raise UsageError("--among chooses registered builds", hint="Leave it out with --pypi.")
-        progress.note("asking PyPI which versions there are")
-        return pypi_line(
-            given["good"],
-            given["bad"],
-            backend=given["backend"],
-            extra=extra,
-            on_progress=install_teller(progress),
+    made: dict[str, Any] = {
+        "backend": given["backend"],
+        "extra": parse_definitions(given["defined"]),
+        "on_progress": install_teller(progress),
+    }
+    chosen = [name for name in ("among", "checkout", "is_pypi") if given[name]]
+    if len(chosen) > 1:
+        raise UsageError(
+            "--among, --git and --pypi say different things about where builds are from",
+            hint="Give one of them.",
         )
+    if given["is_pypi"]:
+        progress.note("asking PyPI which versions there are")
+        return pypi_line(given["good"], given["bad"], **made)
+    if given["checkout"]:
+        return git_line(Path(given["checkout"]), given["good"], given["bad"], **made)
     return registered_line(given["good"], given["bad"], among=given["among"])
 
 

@@ -98,6 +98,7 @@ def _found_lines(found: BisectFound) -> list[str]:
         lines.append(f"{suspects[0]} made it slower; {good} before it is fast.")
     else:
         lines.append(f"One of {_named(suspects)} made it slower; {good} before them is fast.")
+    lines += [f"  {name}  {title}" for name, title in found.titles.items()]
     if found.step is not None:
         lines.append(
             f"On {found.step.n_rounds} fresh rounds {suspects[-1]} is {change_words(found.step)} against {good}."
@@ -151,6 +152,7 @@ def plain_bisection(found: BisectFound, exit_code: int) -> dict[str, Any]:
         "last_fast": None if answer is None else found.names[answer.good],
         "first_slow": None if answer is None else found.names[answer.bad],
         "suspects": [] if answer is None else [found.names[i] for i in answer.suspects],
+        "titles": found.titles,
         "hung": [] if answer is None else [found.names[i] for i in answer.hung],
         "is_confirmed": None if answer is None else answer.is_confirmed,
         "confidence": None if answer is None else answer.confidence,

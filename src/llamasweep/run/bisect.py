@@ -38,6 +38,7 @@ MEASURES_WITH = "llama-bench"
 LIKELY_ROUNDS = 8
 LEAST_PAIRS_AGAIN = 6
 COMPILE_MINUTES = 5
+MOST_TITLES = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +63,7 @@ class BisectFound:
     answer: Answer | None
     step: Comparison | None
     share: float | None
+    titles: dict[str, str]
     n_measured: int
     n_measurements: int
     least_steps: int
@@ -202,7 +204,7 @@ class _Search:
     """Goes through the steps in their order; those that are there already cost nothing."""
 
     def __init__(self, steps: Steps, line: BuildLine) -> None:
-        self.steps, self.names = steps, line.names
+        self.steps, self.line, self.names = steps, line, line.names
         self.bisection = Bisection(n_builds=len(line.names))
         self.decisions: dict[str, Decision] = {}
         self.told: list[StepTold] = []
@@ -256,11 +258,17 @@ class _Search:
             answer=self.answer,
             step=step,
             share=None if step is None or whole is None else share_explained(step, whole),
+            titles=self._titles(),
             n_measured=self.steps.n_now,
             n_measurements=len(session.done),
             least_steps=self.bisection.least_steps,
             stopped_by=self.stopped_by,
         )
+
+    def _titles(self) -> dict[str, str]:
+        suspects = self.answer.suspects if self.answer is not None else ()
+        told = {self.names[i]: self.line.title(self.names[i]) for i in suspects[:MOST_TITLES]}
+        return {name: title for name, title in told.items() if title is not None}
 
     def _state(self) -> State:
         if self.stopped_by is not None:

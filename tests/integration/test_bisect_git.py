@@ -1,0 +1,122 @@
+"""`llamasweep bisect --git` and `bisect-step` on a small repository whose commits compile to fake engines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.fakes.checkout import git, missing_tools, write_checkout
+from tests.fakes.models import write_model
+from tests.integration.running import Desk
+
+from llamasweep.builds.git_checkout import open_checkout
+from llamasweep.cache import cache_root
+from llamasweep.errors import UsageError
+
+pytestmark = pytest.mark.skipif(
+    bool(missing_tools()), reason=f"needs {', '.join(missing_tools())} on PATH"
+)
+
+FAST = {"tg_tps": 4000, "noise": 0.0}
+SLOW = {"tg_tps": 3600, "noise": 0.0}
+SWEEP = (
+    "version: 1\nbandwidth: 10 GB/s\ntelemetry: off\nrepetitions: 1\nwarmup: off\ntests: [tg16]\n"
+)
+
+
+@pytest.fixture
+def sweep(desk: Desk, tmp_path: Path) -> Path:
+    model = write_model(tmp_path / "m.gguf", {})
+    return desk.write_sweep(f"{SWEEP}models: [{{path: {json.dumps(str(model))}}}]\n")
+
+
+def _state(folder: Path) -> dict[str, str]:
+    """Every file of a checkout, that of git itself included, with its content."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_the_commit_is_found_past_one_that_does_not_compile_and_the_checkout_is_not_changed(
+    desk: Desk, sweep: Path, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "llama.cpp"
+    commits = write_checkout(checkout, [FAST, FAST, FAST, None, SLOW, SLOW, SLOW])
+    git(checkout, "checkout", "--quiet", commits[1])
+    (checkout / "mine.txt").write_text("work in progress")
+    before = _state(checkout)
+    words = ("bisect", "--plain", "--git", str(checkout), "--good", commits[0], "--bad", "main")
+
+    ended = desk.call(*words, "--json", "--", str(sweep), env={"GIT_DIR": str(tmp_path / "no")})
+
+    assert ended.code == 0, ended.stderr
+    told = json.loads(ended.stdout)
+    short = [commit[:12] for commit in commits]
+    assert told["suspects"] == short[3:5]
+    assert told["titles"] == {short[3]: "change 4", short[4]: "change 5"}
+    skipped = next(step for step in told["steps"] if step["outcome"] == "skip")
+    assert (skipped["build"], skipped["n_rounds"]) == (short[3], 0)
+    assert "this commit does not configure" in skipped["reason"]
+    assert "7 commits of" in ended.stderr
+    assert "are compiled when they are asked for" in ended.stderr
+    assert _state(checkout) == before
+    rows = desk.rows()
+    assert {r.build_commit for r in rows if r.build_label == short[0]} == {commits[0]}
+    assert set(Counter((r.build_label, r.round_index) for r in rows).values()) == {1}
+
+    again = desk.call(*words, "--", str(sweep))
+
+    assert again.code == 0
+    assert f"  {short[4]}  change 5" in again.stdout
+    assert "measurements in all, 0 now" in again.stdout
+    assert "compiling" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "words"),
+    [
+        ("main", "main~1", "is not before the bad one"),
+        ("nothing", "main", "names no commit"),
+        ("--upload-pack=x", "main", "is no commit"),
+    ],
+)
+def test_ends_that_are_no_commits_in_order_are_refused(
+    desk: Desk, sweep: Path, tmp_path: Path, good: str, bad: str, words: str
+) -> None:
+    checkout = tmp_path / "llama.cpp"
+    write_checkout(checkout, [FAST, SLOW])
+
+    ended = desk.call(
+        "bisect", "--git", str(checkout), f"--good={good}", f"--bad={bad}", "--", str(sweep)
+    )
+
+    assert ended.code == 2, ended.stderr
+    assert words in ended.stderr
+
+
+def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no git checkout"):
+        open_checkout(tmp_path, cache_root())
+    with pytest.raises(UsageError, match="is no folder"):
+        open_checkout(tmp_path / "missing", cache_root())
+
+
+def test_a_side_branch_is_followed_along_first_parents(tmp_path: Path) -> None:
+    folder = tmp_path / "llama.cpp"
+    commits = write_checkout(folder, [FAST, FAST])
+    git(folder, "checkout", "--quiet", "-b", "side", commits[0])
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", "aside")
+    git(folder, "checkout", "--quiet", "main")
+    git(folder, "merge", "--quiet", "--no-ff", "--message", "merged", "side")
+    checkout = open_checkout(folder, cache_root())
+    merged = checkout.commit("main")
+
+    found = checkout.between(commits[0], merged)
+
+    assert found == [*commits, merged]
+    assert checkout.title(merged) == "merged"
