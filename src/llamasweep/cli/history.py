@@ -96,14 +96,14 @@ def command(
 
 
 def _lines(found: Sequence[Series], notes: Sequence[Annotation]) -> Iterator[str]:
-    """The sentence, people's notes once, then every series with what changed in it."""
+    """The sentence, all notes once, then every series with what changed in it, and the notes again beside changes."""
     from llamasweep.report.history import note_line, series_lines, summary
 
     yield summary(found)
     for note in notes:
         yield note_line(note.at, note)
     for one in found:
-        lines = series_lines(one)
+        lines = series_lines(one, has_notes=bool(one.changes))
         n = sum(point.median_tps is not None for point in one.points)
         first, last = one.points[0].build, one.points[-1].build
         unchanged = "" if one.changes else ", no change found"

@@ -218,11 +218,12 @@ def _place_words(series: Series, index: int, note: Annotation) -> str:
     return build if note.day is None else f"{build} ({note.day})"
 
 
-def series_lines(series: Series) -> tuple[str, ...]:
-    """Changes, splits and notes of a series in words, in order of builds."""
+def series_lines(series: Series, *, has_notes: bool = True) -> tuple[str, ...]:
+    """Changes, splits and, where has_notes, notes of a series in words, in order of builds."""
     told = [(change.index, change_line(series, change)) for change in series.changes]
     told += [(one.start, split_line(series, one)) for one in series.stretches if one.differs]
-    told += [(i, note_line(_place_words(series, i, note), note)) for i, note in series.notes]
+    if has_notes:
+        told += [(i, note_line(_place_words(series, i, note), note)) for i, note in series.notes]
     return tuple(line for _, line in sorted(told))
 
 

@@ -77,6 +77,13 @@ def test_notes_are_kept_beside_the_runs_and_told_everywhere(folder: Path) -> Non
     assert "more memory" not in _history("--no-page", "--annotate", "b10300", "").output
 
 
+def test_a_note_is_not_repeated_for_series_without_a_change() -> None:
+    for run in _stepped(factor=1.0):
+        RunStore.create(Path("results"), run.info).write_group("00001-g", run.attempts)
+    text = _history("--no-page", "--annotate", "b10300", "more memory").output
+    assert text.count("more memory") == 1
+
+
 @pytest.mark.parametrize(
     ("at", "text", "said"),
     [
