@@ -20,8 +20,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _store() -> None:
-    for run in _stepped():
+def _store(n_builds: int = 12) -> None:
+    for run in _stepped()[:n_builds]:
         RunStore.create(Path("results"), run.info).write_group("00001-g", run.attempts)
 
 
@@ -89,16 +89,16 @@ def test_a_note_is_not_repeated_for_series_without_a_change() -> None:
     [
         ("b9", "x", "no result is of a build 'b9', and it is no day"),
         ("2026-02-30", "x", "and it is no day"),
-        ("b10300", "a\nb", "cannot be a note"),
-        ("b10300", "\u202e", "cannot be a note"),
-        ("b10300", "x" * 501, "cannot be a note"),
-        ("b10300", " ", "there is no note at 'b10300'"),
+        ("b10100", "a\nb", "cannot be a note"),
+        ("b10100", "\u202e", "cannot be a note"),
+        ("b10100", "x" * 501, "cannot be a note"),
+        ("b10100", " ", "there is no note at 'b10100'"),
     ],
 )
 def test_a_note_that_cannot_be_is_refused_and_nothing_is_kept(
     folder: Path, at: str, text: str, said: str
 ) -> None:
-    _store()
+    _store(2)
     with pytest.raises(UsageError, match=said):
         _history("--annotate", at, text)
     assert not (folder / "results" / "history-notes.json").exists()
@@ -116,15 +116,15 @@ def test_a_note_that_cannot_be_is_refused_and_nothing_is_kept(
     ],
 )
 def test_a_file_of_notes_that_cannot_be_understood_is_named(folder: Path, text: str) -> None:
-    _store()
+    _store(2)
     (folder / "results" / "history-notes.json").write_text(text, encoding="utf-8")
     with pytest.raises(StoreError, match=r"history-notes\.json cannot be read"):
         _history("--no-page")
 
 
 def test_a_note_of_a_hand_written_file_does_not_move_the_cursor(folder: Path) -> None:
-    _store()
-    note = {"at": "b10300", "text": "a\u001b[2Jb\u202e", "written_at": None}
+    _store(2)
+    note = {"at": "b10100", "text": "a\u001b[2Jb\u202e", "written_at": None}
     plain = {"kind": "llamasweep history notes", "format": 1, "notes": [note]}
     path = folder / "results" / "history-notes.json"
     path.write_text(json.dumps(plain), encoding="utf-8")
