@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from tests.e2e.engines import find_program
 from tests.fakes.models import write_model
@@ -40,7 +42,13 @@ def test_streams_are_measured_by_the_client_and_by_the_server(desk: Desk, build:
     assert one["tg"]["median_tps"] == pytest.approx(one["tg"]["server_tg_tps"], rel=0.35)
     assert one["pp"]["n_prompt_counted"] == 128
     assert one["tg"]["ceiling_tps"] > 0
-    assert cells[cells["concurrency"] == 4]["ceiling_tps"].isna().all()
+    four = {r["test_kind"]: r for r in cells.to_dict("records") if r["concurrency"] == 4}
+    assert four["tg"]["ceiling_tps"] > one["tg"]["ceiling_tps"]
+    assert four["tg"]["ceiling_fraction"] == pytest.approx(
+        four["tg"]["median_tps"] / four["tg"]["ceiling_tps"]
+    )
+    assert four["tg"]["stream_tps"] == pytest.approx(four["tg"]["median_tps"] / 4)
+    assert math.isnan(four["pg"]["ceiling_tps"])  # its streams overlap
     assert not engines_alive([str(desk.folder)])
 
 

@@ -33,7 +33,8 @@ class CellCeiling:
     pencil_ceiling_tps: as people compute it: bandwidth / model size for tokens, peak / (2 x all
     parameters) for prompts; None without a peak where prompts are in it. bound: what takes most of
     the time. bytes_per_token, flop_per_token: moved and calculated; arithmetic_intensity: their
-    ratio in FLOP per byte. bandwidth_bytes_per_s: the one that was used. All None where not modelled.
+    ratio in FLOP per byte. bandwidth_bytes_per_s: the one that was used. estimate_tps: what several
+    streams are likely to reach, None with estimate_reason; of one stream both are None. All None where not modelled.
     """
 
     kind: CellKind
@@ -46,6 +47,8 @@ class CellCeiling:
     arithmetic_intensity: float | None = None
     bandwidth_bytes_per_s: float
     peak_flop_per_s: float | None = None
+    estimate_tps: float | None = None
+    estimate_reason: str | None = None
     reason: str | None = None
     assumptions: tuple[Assumption, ...] = ()
 

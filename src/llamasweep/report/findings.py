@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llamasweep.report import figures
-from llamasweep.report.comparison import compare, is_repeated, median, shallowest
+from llamasweep.report.comparison import compare, is_repeated, load, median, shallowest
 from llamasweep.report.figures import THIN
 from llamasweep.report.headline import BROKEN_ABOVE, allowed_words
 from llamasweep.report.names import shown
@@ -95,8 +95,9 @@ def _prompt_share(rows: Sequence[Row], told: Told) -> str:
 
 
 def _within(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """(rows with a share of their ceiling that can be, rows above what can be); a reference may be exceeded."""
-    known = [row for row in rows if row.fraction.value is not None]
+    """(rows with a share of their ceiling that can be, rows above what can be), of one stream; a reference may be exceeded."""
+    alone = (row for row in rows if load(row).n_streams == 1)
+    known = [row for row in alone if row.fraction.value is not None]
     above = [
         row
         for row in known

@@ -14,6 +14,7 @@ from llamasweep.results.measured_rows import (
     Numbers,
     backends,
     fastest,
+    has_several_streams,
     is_alarming,
     is_disturbed,
     is_faster,
@@ -138,7 +139,7 @@ def _assumption(row: Attempt) -> str:
 
 def _far_below(row: Attempt) -> Iterator[Finding]:
     fraction, lack = share(row), shortfall(row)
-    if fraction is None or fraction >= SUSPICIOUS_BELOW:
+    if fraction is None or fraction >= SUSPICIOUS_BELOW or has_several_streams(row):
         return
     evidence = {**shortfall_numbers(row), "bandwidth_source": row.ceiling_bandwidth_source}
     if lack is not None and lack.excess_ms <= EXCESS_ABOVE_MS:
@@ -261,7 +262,8 @@ def _old_build(row: Attempt) -> Iterator[Finding]:
 # -- depth
 def _depth(group: Sequence[Attempt]) -> Iterator[Finding]:
     """The least and the greatest depth of one question, by their medians over the rounds."""
-    sound = [row for row in group if share(row) is not None and not is_disturbed(row)]
+    alone = (row for row in group if not has_several_streams(row))
+    sound = [row for row in alone if share(row) is not None and not is_disturbed(row)]
     ordered = sorted(sound, key=lambda row: row.n_depth)
     if not ordered or ordered[0].n_depth == ordered[-1].n_depth:
         return

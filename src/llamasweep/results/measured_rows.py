@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 from llamasweep.results.decode_alarm import DecodeShortfall, decode_shortfall, is_decode_alarm
 from llamasweep.results.machine_record import MachineRecord, entry_of, positive_number
 from llamasweep.results.records import Attempt, RunData, Sample, TelemetryFigures
+from llamasweep.results.request_load import request_load
 from llamasweep.sweep.parameters import Scalar
 
 Axis = Literal["n_threads", "n_depth", "n_ubatch", "kv_type", "quant", "build"]
@@ -238,18 +239,23 @@ def has_ceiling(row: Attempt) -> bool:
     return positive_number(row.ceiling_tps) is not None
 
 
+def has_several_streams(row: Attempt) -> bool:
+    """Whether its rate is one of several streams together: rules about a token's time are no rules for it."""
+    return request_load(row.requested).n_streams > 1
+
+
 def shortfall(row: Attempt) -> DecodeShortfall | None:
-    """Of a generation test with a ceiling; None otherwise."""
+    """Of a generation test of one stream with a ceiling; None otherwise."""
     ceiling_tps = positive_number(row.ceiling_tps)
-    if row.test_kind != "tg" or ceiling_tps is None:
+    if row.test_kind != "tg" or ceiling_tps is None or has_several_streams(row):
         return None
     return decode_shortfall(median(row), ceiling_tps)
 
 
 def is_alarming(row: Attempt) -> bool:
-    """The alarm rule for decode."""
+    """The alarm rule for decode by one stream."""
     ceiling_tps = positive_number(row.ceiling_tps)
-    if row.test_kind != "tg" or ceiling_tps is None:
+    if row.test_kind != "tg" or ceiling_tps is None or has_several_streams(row):
         return False
     return is_decode_alarm(median(row), ceiling_tps, row.n_depth)
 

@@ -251,6 +251,13 @@ class Attempt:
         unit="fraction",
     )
     ceiling_bound: str | None = column("what bounds it: memory or compute")
+    estimate_tps: float | None = column(
+        "what several streams are likely to generate together: their memory time and compute time added; None of one stream",
+        unit="tps",
+    )
+    stream_tps: float | None = column(
+        "median / streams at once: what each of several gets; None of one stream", unit="tps"
+    )
     bytes_per_token: float | None = column(
         "bytes moved per token by the exact ceiling", unit="bytes"
     )

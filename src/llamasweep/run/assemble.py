@@ -170,6 +170,7 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
         mad_tps=summary.mad_tps,
         min_tps=summary.min_tps,
         max_tps=summary.max_tps,
+        stream_tps=_of_each(summary.median_tps, cell),
         flags=tuple(dict.fromkeys([*base.flags, *flags])),
         differences=tuple(differences),
         reasons={**reasons, **ceiling_reasons},
@@ -177,6 +178,12 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
         **ceiling,
     )
     return attempt, _samples(c, attempt, n_tokens, n_discarded)
+
+
+def _of_each(median_tps: float | None, cell: Cell) -> float | None:
+    """What one of several streams gets; None of one stream."""
+    n_streams = int(cell.get("concurrency") or 1)
+    return None if median_tps is None or n_streams < 2 else median_tps / n_streams
 
 
 def _other_tests(c: _RowContext) -> str | None:

@@ -64,6 +64,10 @@ class Part:
         """Depths of its groups; (0,) where the sweep has no depth axis."""
         return tuple(int(v) for v in dict(self.keys).get("n_depth", (0,)))
 
+    def streams(self) -> tuple[int, ...]:
+        """Numbers of streams of its groups; (1,) where the sweep has no such axis."""
+        return tuple(int(v) for v in dict(self.keys).get("concurrency", (1,)))
+
     def block(self, index: int) -> Block:
         """What the `index`-th process runs; blocks of one key combination are neighbours."""
         key_index, rest_index = divmod(index, len(self.rests))

@@ -6,6 +6,7 @@ Works on factors: a million cells are counted, grouped and predicted without bei
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -225,19 +226,22 @@ def _likely_rounds(spec: SweepSpec, n_done: int) -> int:
 
 def _part_s(part: Part, spec: SweepSpec, rates: Rates, basis: dict[str, None]) -> float:
     """Predicted seconds of a part in one round, for all its builds; sentences go to `basis`."""
-    depths = part.depths()
-    n_keys_per_depth = part.n_keys / len(depths)
+    depths, streams = part.depths(), part.streams()
+    n_keys_each = part.n_keys / len(depths) / len(streams)
     total_s = 0.0
-    for n_depth in depths:
+    for n_depth, n_streams in itertools.product(depths, streams):
         for rest in part.rests:
+            block = with_values(rest, "n_depth", (n_depth,))
+            if n_streams != 1:
+                block = with_values(block, "concurrency", (n_streams,))
             cost = group_cost(
                 part.model,
-                with_values(rest, "n_depth", (n_depth,)),
+                block,
                 rates,
                 repetitions=spec.repetitions,
                 warmup=spec.warmup,
             )
             n_processes = rest.n_cells if spec.isolation == "cell" else 1
-            total_s += n_keys_per_depth * (cost.once_s * n_processes + cost.cells_s)
+            total_s += n_keys_each * (cost.once_s * n_processes + cost.cells_s)
             basis.update(dict.fromkeys(cost.basis))
     return total_s * len(part.builds)

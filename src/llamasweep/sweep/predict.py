@@ -191,12 +191,14 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
 
     Per cell, and once for all turns of a conversation: warm-up (the whole prompt, one token) + repetitions x (tokens / rate +
     restoring the saved depth state); once: start + size / read rate + prefill of the depth (at the rate of half
-    the depth). A model without facts costs nothing here, and the basis says so.
+    the depth). The prompts of several streams add up, and each of their steps takes 1 / tg and for every further stream the time
+    of a prompt token. A model without facts costs nothing here, and the basis says so.
     """
     facts = model.facts
     if facts is None:
         return Cost(once_s=START_S, cells_s=0.0, basis=(UNKNOWN_MODEL,))
     (n_depth,) = values_of(block, "n_depth") or (0,)
+    (n_streams,) = values_of(block, "concurrency") or (1,)
     threads = (rates.knows(model) and values_of(block, "n_threads")) or (None,)
     turns = tuple(int(turn) for turn in values_of(block, "turn") or ())
     tests = [_conversation(test, max(turns)) if turns else test for test in block.tests]
@@ -206,11 +208,13 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
     for n_threads in threads:
         pp = _noted(rates.rate(model, "pp", n_depth, n_threads), basis, block, "pp")
         tg = _noted(rates.rate(model, "tg", n_depth, n_threads), basis, block, "tg")
+        tg = 1 / (1 / tg + (n_streams - 1) / pp)
+        pp /= n_streams
         cells_s += n_same * sum(_cell_s(test, pp, tg, repetitions, warmup) for test in tests)
     prefill_s = 0.0
     if n_depth:
         half = rates.rate(model, "pp", n_depth // 2, threads[0])
-        prefill_s = n_depth / half.tps
+        prefill_s = n_streams * n_depth / half.tps
         state_bytes = context_bytes(facts, n_depth)
         cells_s += block.n_cells * repetitions * state_bytes / RESTORE_BYTES_PER_S
     load_s = START_S + facts.size_bytes / (rates.read_bytes_per_s or GUESSED_READ_BYTES_PER_S)

@@ -235,6 +235,21 @@ def block_of(axes: dict[str, tuple[Any, ...]], tests: tuple[Test, ...] = (PP, TG
     return Block(model=model().source, axes=ordered_axes(axes), tests=tests)
 
 
+def test_several_streams_read_all_their_prompts_and_take_longer_steps() -> None:
+    """By hand: 4 x 512 / 256 = 8 s for the prompts, 128 x (1 / 16 + 3 / 256) = 9.5 s for the steps."""
+    keys = {
+        RateKey(model_identity=model().identity, kind=kind, n_depth=0, n_threads=None): tps
+        for kind, tps in (("pp", 256.0), ("tg", 16.0))
+    }
+    rates = Rates(history=keys)
+    cost = group_cost(model(), block_of({"concurrency": (4,)}), rates, repetitions=1, warmup=False)
+    assert cost.cells_s == pytest.approx(8 + 9.5)
+    sweep = spec({"concurrency": (1, 4)}, repetitions=1, warmup=False, engine="llama-server")
+    alone = plan(spec(repetitions=1, warmup=False, engine="llama-server"), rates=rates)
+    both_s = alone.predicted_s + cost.once_s + cost.cells_s
+    assert plan(sweep, rates=rates).predicted_s == pytest.approx(both_s)
+
+
 def test_a_group_costs_what_the_worked_example_says() -> None:
     rates = Rates(
         history={

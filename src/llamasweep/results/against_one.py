@@ -1,0 +1,120 @@
+"""Several streams against one: what all get together, what each gets, and at what latency, beside the row of one stream.
+
+Made from the rows on reading, since the row of one stream may be measured later: columns that no file holds. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from llamasweep.results.columns import ATTEMPT_COLUMNS, to_row
+from llamasweep.results.declared import column
+from llamasweep.results.records import Attempt
+from llamasweep.sweep.parameters import PARAMETERS
+
+NO_ONE_STREAM = "no row of one stream with the same settings was measured in this run"
+AXIS = "concurrency"
+_WHERE = (
+    *("run_id", "round_index", "engine", "build_hash", "build_label"),
+    *("model_hash", "model_label", "n_prompt", "n_gen", "n_depth"),
+)
+_SETTINGS = tuple(p.name for p in PARAMETERS if p.name not in (AXIS, "n_depth"))
+NEEDED = frozenset(
+    {*_WHERE, *_SETTINGS, AXIS, "status", "attempt_id", "test_kind", "median_tps"}
+    | {"ttft_median_s", "tpot_median_s", "e2e_median_s"}
+)
+"""Columns that are looked at."""
+_MEASURE_OF = {"pp": "ttft", "tg": "tpot", "pg": "e2e"}
+"""What a user waits for in a test of each kind."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgainstOne:
+    """Of a row of several streams; the names are those of the columns. All None with against_one_reason, or of one stream."""
+
+    throughput_ratio: float | None = column(
+        "median of all streams together / that of one stream with the same settings"
+    )
+    latency_ratio: float | None = column(
+        "how many times longer a stream waits than one alone: for the first token of pp (TTFT), for each token of tg (TPOT), for "
+        "the whole of pg (E2E); medians of requests, or streams / throughput_ratio where an engine has no requests"
+    )
+    ttft_ratio: float | None = column("ttft_median_s / that of one stream")
+    tpot_ratio: float | None = column("tpot_median_s / that of one stream")
+    e2e_ratio: float | None = column("e2e_median_s / that of one stream")
+    against_one_reason: str | None = column("why they are None for several streams")
+
+
+NAMES = tuple(field.name for field in fields(AgainstOne))
+_OF_ONE = AgainstOne()
+_LONELY = AgainstOne(against_one_reason=NO_ONE_STREAM)
+_ROW_NAMES = tuple(c.name for c in ATTEMPT_COLUMNS if c.name in NEEDED)
+
+
+def against_one(rows: Iterable[Mapping[str, Any]]) -> list[AgainstOne]:
+    """For each row, in their order. rows: of columns in NEEDED; absent is None or missing."""
+    rows = list(rows)
+    alone: dict[tuple[object, ...], Mapping[str, Any]] = {}
+    for row in rows:
+        if _n_streams(row) == 1 and _rate(row) is not None:
+            alone[_question(row)] = row
+    return [_against(row, alone) for row in rows]
+
+
+def of_attempts(attempts: Sequence[Attempt]) -> dict[str, AgainstOne]:
+    """The same by attempt_id, only of rows of several streams that have a rate."""
+    several = [a for a in attempts if int(a.requested.get(AXIS) or 1) > 1 and a.median_tps]
+    if not several:
+        return {}
+    rows = [{name: value for name, value in to_row(a).items() if name in NEEDED} for a in attempts]
+    found = dict(zip((a.attempt_id for a in attempts), against_one(rows), strict=True))
+    return {a.attempt_id: found[a.attempt_id] for a in several}
+
+
+def _against(
+    row: Mapping[str, Any], alone: Mapping[tuple[object, ...], Mapping[str, Any]]
+) -> AgainstOne:
+    n_streams = _n_streams(row)
+    rate = _rate(row)
+    if n_streams == 1 or rate is None:
+        return _OF_ONE
+    one = alone.get(_question(row))
+    one_rate = None if one is None else _rate(one)
+    if one is None or one_rate is None:
+        return _LONELY
+    ratios = {name: _ratio(row, one, f"{name}_median_s") for name in ("ttft", "tpot", "e2e")}
+    throughput = rate / one_rate
+    has_requests = any(value is not None for value in ratios.values())
+    measured = ratios[_MEASURE_OF[str(row.get("test_kind"))]]
+    return AgainstOne(
+        throughput_ratio=throughput,
+        latency_ratio=measured if has_requests else n_streams / throughput,
+        ttft_ratio=ratios["ttft"],
+        tpot_ratio=ratios["tpot"],
+        e2e_ratio=ratios["e2e"],
+    )
+
+
+def _question(row: Mapping[str, Any]) -> tuple[object, ...]:
+    """All that must agree; the prompt cache is cold unless asked otherwise."""
+    asked = (row.get(name) for name in _SETTINGS if name != "prompt_cache")
+    return (*map(row.get, _WHERE), *asked, row.get("prompt_cache") or "cold")
+
+
+def _n_streams(row: Mapping[str, Any]) -> int:
+    asked = row.get(AXIS)
+    return asked if isinstance(asked, int) and asked > 0 else 1
+
+
+def _rate(row: Mapping[str, Any]) -> float | None:
+    rate = row.get("median_tps")
+    return rate if isinstance(rate, float) and rate > 0 and row.get("status") == "ok" else None
+
+
+def _ratio(row: Mapping[str, Any], one: Mapping[str, Any], name: str) -> float | None:
+    value, base = row.get(name), one.get(name)
+    if not isinstance(value, float) or not isinstance(base, float) or value <= 0 or base <= 0:
+        return None
+    return value / base

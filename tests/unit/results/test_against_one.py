@@ -1,0 +1,95 @@
+"""Several streams against one: the seed's example, requests, settings that differ, and what is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llamasweep.results.against_one import NAMES, NO_ONE_STREAM, AgainstOne, against_one
+
+
+def row(n_streams: int | None, rate: float | None, **changes: Any) -> dict[str, Any]:
+    made = {
+        "run_id": "r",
+        "round_index": 0,
+        "engine": "llama-server",
+        "build_hash": "b",
+        "model_hash": "m",
+        "test_kind": "tg",
+        "n_prompt": 0,
+        "n_gen": 128,
+        "n_depth": 0,
+        "n_threads": 8,
+        "concurrency": n_streams,
+        "status": "ok",
+        "median_tps": rate,
+    }
+    return made | changes
+
+
+def test_the_articles_streams() -> None:
+    """28 t/s alone, 194 in all with 32: 6.9 times the throughput, each at 6.1 t/s, so 4.6 times slower."""
+    one, many = against_one([row(1, 28.0), row(32, 194.0)])
+    assert one == AgainstOne()
+    assert many.throughput_ratio == pytest.approx(6.93, abs=0.01)
+    assert many.latency_ratio == pytest.approx(4.62, abs=0.01)
+    assert many.against_one_reason is None
+    assert (many.ttft_ratio, many.tpot_ratio, many.e2e_ratio) == (None, None, None)
+
+
+@pytest.mark.parametrize(("kind", "ratio"), [("pp", 3.0), ("tg", 4.0), ("pg", 5.0)])
+def test_of_requests_the_latency_is_what_the_user_waits_for(kind: str, ratio: float) -> None:
+    times = {"ttft_median_s": 0.1, "tpot_median_s": 0.01, "e2e_median_s": 1.0}
+    longer = {"ttft_median_s": 0.3, "tpot_median_s": 0.04, "e2e_median_s": 5.0}
+    rows = [row(8, 50.0, test_kind=kind, **longer), row(1, 20.0, test_kind=kind, **times)]
+    many, _ = against_one(rows)
+    assert many.latency_ratio == pytest.approx(ratio)
+    assert (many.ttft_ratio, many.tpot_ratio, many.e2e_ratio) == pytest.approx((3.0, 4.0, 5.0))
+    assert many.throughput_ratio == pytest.approx(2.5)
+
+
+def test_a_time_that_nobody_told_is_no_ratio() -> None:
+    rows = [row(1, 20.0, tpot_median_s=None, e2e_median_s=1.0), row(4, 50.0, e2e_median_s=2.0)]
+    many = against_one(rows)[1]
+    assert (many.tpot_ratio, many.latency_ratio) == (None, None)
+    assert many.e2e_ratio == pytest.approx(2.0)
+
+
+def test_a_row_that_names_no_streams_is_one_of_one() -> None:
+    assert against_one([row(None, 28.0), row(2, 42.0)])[1].throughput_ratio == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"n_threads": 4},
+        {"model_hash": "n"},
+        {"build_hash": "c"},
+        {"engine": "openai"},
+        {"n_gen": 64},
+        {"n_depth": 512},
+        {"run_id": "s"},
+        {"round_index": 1},
+        {"prompt_cache": "warm"},
+        {"status": "failed"},
+        {"median_tps": None},
+    ],
+)
+def test_only_a_row_of_the_same_settings_is_compared_with(other: dict[str, Any]) -> None:
+    many = against_one([row(1, 28.0, **other), row(4, 60.0)])[1]
+    assert many == AgainstOne(against_one_reason=NO_ONE_STREAM)
+
+
+def test_a_cold_prompt_is_what_is_meant_where_none_is_said() -> None:
+    rows = [row(1, 28.0, prompt_cache="cold"), row(4, 56.0)]
+    assert against_one(rows)[1].throughput_ratio == pytest.approx(2.0)
+
+
+def test_a_failed_row_of_several_streams_has_nothing_to_tell() -> None:
+    assert against_one([row(1, 28.0), row(4, None, status="failed")])[1] == AgainstOne()
+
+
+def test_the_columns_have_sentences() -> None:
+    assert "throughput_ratio" in NAMES
+    assert len(NAMES) == 6
