@@ -1,13 +1,13 @@
 """The measured RAM bandwidth against C loops of vector loads, burst by burst in turns.
 
-Each way of reading is held against a loop of as many streams per thread; and the one that `calibrate` takes
-against the fastest of the loops, whatever its streams.
+The way that `calibrate` takes, which is its fastest, is held against the fastest of the loops, whatever their streams.
 
 Needs a quiet machine: what another program takes, it takes from one burst and not from the next.
 """
 
 from __future__ import annotations
 
+import logging
 import shutil
 import statistics
 import subprocess
@@ -19,7 +19,8 @@ import pytest
 
 from llamasweep.machine.bandwidth import buffer_for
 from llamasweep.machine.facts import read_facts
-from llamasweep.machine.readers import Readers, choose_scanners
+from llamasweep.machine.readers import Readers
+from llamasweep.machine.scanners import choose_scanners
 
 pytestmark = pytest.mark.long
 
@@ -28,11 +29,7 @@ N_ROUNDS = 10
 BURSTS = 3
 BURST_S = 0.15
 LIMIT = 0.05
-STREAMS_OF = {"memchr": 1, "memcmp": 2, "numpy max": 1}
 C_STREAMS = (1, 2, 4, 8)
-LEAST_OF_THE_FASTEST = 0.8
-"""What the best of ours reaches, at least, of the fastest loop: eight streams read more than two, by up to a sixth."""
-
 QUIET_ABOVE = 0.85
 """Where the C loop's slowest round falls below this share of its fastest, the comparison means nothing."""
 
@@ -81,7 +78,7 @@ def read_loop(program: Path, n_threads: int, n_bytes: int) -> Iterator[ReadLoop]
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_each_way_of_reading_is_within_five_percent_of_such_a_c_loop(
+def test_the_fastest_way_of_reading_is_within_five_percent_of_the_fastest_c_loop(
     program: Path, n_threads: int
 ) -> None:
     facts = read_facts()
@@ -111,28 +108,21 @@ def test_each_way_of_reading_is_within_five_percent_of_such_a_c_loop(
                 kept.append(max(rates))
             for kept, rates in zip(theirs.values(), of_c, strict=True):
                 kept.append(max(rates))
+    fastest = [max(of_round) for of_round in zip(*theirs.values(), strict=True)]
     found = {
-        scanner.name: _ratio(rates, theirs[STREAMS_OF[scanner.name]])
-        for scanner, rates in zip(scanners, ours, strict=True)
+        scanner.name: _ratio(rates, fastest) for scanner, rates in zip(scanners, ours, strict=True)
     }
-    best = _ratio(
-        [max(r) for r in zip(*ours, strict=True)],
-        [max(r) for r in zip(*theirs.values(), strict=True)],
-    )
-    shown = ", ".join(f"{name} / C {ratio:.3f}" for name, ratio in found.items())
-    shown += f"; best / fastest C {best:.3f}"
-    is_quiet = min(theirs[1]) >= QUIET_ABOVE * max(theirs[1])
-    if not is_quiet and (
-        any(abs(r - 1) > LIMIT for r in found.values()) or best < LEAST_OF_THE_FASTEST
-    ):
+    shown = ", ".join(f"{name} / fastest C {ratio:.3f}" for name, ratio in found.items())
+    logging.getLogger(__name__).info("%d threads: %s", n_threads, shown)
+    is_quiet = min(fastest) >= QUIET_ABOVE * max(fastest)
+    if not is_quiet and abs(max(found.values()) - 1) > LIMIT:
         pytest.skip(
-            f"the machine is not quiet: the C loop itself read {min(theirs[1]) / 1e9:.1f} to "
-            f"{max(theirs[1]) / 1e9:.1f} GB/s; {shown}"
+            f"the machine is not quiet: the C loops themselves read {min(fastest) / 1e9:.1f} to "
+            f"{max(fastest) / 1e9:.1f} GB/s; {shown}"
         )
-    assert found == pytest.approx(dict.fromkeys(found, 1.0), abs=LIMIT), shown
-    assert best >= LEAST_OF_THE_FASTEST, shown
+    assert max(found.values()) == pytest.approx(1.0, abs=LIMIT), shown
 
 
 def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Median over the rounds of ours / theirs in the same round."""
+    """Median over the rounds of ours / theirs of the same round."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))

@@ -174,10 +174,12 @@ def _ram_lines(ram: MemoryCurve) -> Iterator[str]:
 
 def _how(method: str) -> str:
     from llamasweep.cli.terminal import printable
+    from llamasweep.machine.scanners import VECTOR_MATRIX
 
     streams = {
         "memchr": ", one stream per thread",
         "memcmp": ", two streams per thread",
+        VECTOR_MATRIX: " (FP32), rows beside each other",
     }
     return printable(method) + streams.get(method, "")
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llamasweep.machine.facts import MachineFacts, read_facts
-from llamasweep.machine.readers import Pages, Readers, Scanner, choose_scanners
+from llamasweep.machine.readers import Pages, Readers
+from llamasweep.machine.scanners import Scanner, choose_scanners, load_named
 from llamasweep.machine.words import thread_words
 
 MIN_BUFFER_BYTES = 256 * 2**20
@@ -36,8 +37,8 @@ class Bandwidth:
     """Read bandwidth of the RAM.
 
     best_bytes_per_s: of all rounds, what the memory can do. median_bytes_per_s: what it did.
-    n_threads: that read. buffer_bytes: of all slices together. method: memchr reads one stream per
-    thread, memcmp two. pages: as asked for; huge_fraction: share that lay on huge pages, None where
+    n_threads: that read. buffer_bytes: of all slices together. method: name of the way of reading
+    (`scanners`). pages: as asked for; huge_fraction: share that lay on huge pages, None where
     the system does not tell.
     """
 
@@ -78,8 +79,8 @@ def measure_quickly(
     size = buffer_bytes or buffer_for(facts, is_quick=True, on_reason=tell)
     if size is None:
         return None
-    every = choose_scanners()
-    scanners = [scanner for scanner in every if scanner.name == method] or every
+    known = None if method is None else load_named(method)
+    scanners = choose_scanners() if known is None else (known,)
     if not scanners:
         tell(NO_SCANNER)
         return None

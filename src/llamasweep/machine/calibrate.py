@@ -19,7 +19,8 @@ from llamasweep.machine.disk_reads import DiskReads, measure_disk
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.matrix_peak import MatrixPeak, measure_matrix_peak
 from llamasweep.machine.memory_curve import MemoryCurve, measure_curve, thread_counts
-from llamasweep.machine.readers import Pages, choose_scanners, page_kinds
+from llamasweep.machine.readers import Pages, page_kinds
+from llamasweep.machine.scanners import choose_scanners
 from llamasweep.machine.spec_bandwidth import SpecFigure, gpu_specs, ram_spec
 from llamasweep.machine.words import thread_words
 from llamasweep.results.contenders import BROKEN_ABOVE

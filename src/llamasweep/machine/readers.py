@@ -1,9 +1,7 @@
-"""Threads that read memory as fast as they can, with nothing but libc, and say how fast that was.
+"""Threads that each write memory once and then read it as often as told, and say how fast that was.
 
-`memchr` looks for a byte that is not there: one stream per thread. `memcmp` compares two halves: two
-streams, which read up to a third more where one stream does not keep a core's prefetchers busy. ctypes
-releases the interpreter lock, so threads scale. Where the library's are slow (byte loops), NumPy's
-maximum reads. Pages are written before, or all would be the kernel's one page of zeros.
+The ways of reading are in `scanners`; ctypes and NumPy's BLAS release the interpreter lock, so threads
+scale. Pages are written before, or all would be the kernel's one page of zeros.
 """
 
 from __future__ import annotations
@@ -13,35 +11,21 @@ import mmap
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
+from llamasweep.machine.scanners import Scanner
 from llamasweep.machine.text_files import read_fields
 
 Pages = Literal["huge", "4 KiB", "system"]
 """Asked for: huge pages as for anonymous memory, 4 KiB as for mapped files, or what the system gives."""
 
 _SCAN_LIMIT_S = 60.0
-_TRIAL_BYTES = 256 * 1024
-_TRIAL_CALLS = 8
-_TRIALS = 12
-_FAST_IN_CACHE_BYTES_PER_S = 20e9
-"""A scan below this within the cache computes more than it reads, and something else is tried."""
-
 _MADV_POPULATE_WRITE = 23
 """Linux 5.14 on: the kernel makes the pages, without a second write by us."""
-
-ABSENT_BYTE = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scanner:
-    """One way to read every byte. scan(address, n_bytes) raises ValueError if it stopped early."""
-
-    name: str
-    scan: Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,99 +42,6 @@ class Reading:
 def page_kinds() -> tuple[Pages, ...]:
     """What can be asked for on this system."""
     return ("huge", "4 KiB") if hasattr(mmap, "MADV_HUGEPAGE") else ("system",)
-
-
-def choose_scanners() -> tuple[Scanner, ...]:
-    """What reads well here: with one stream per thread, and with two. Empty where nothing can read."""
-    one, two = choose_scanner(), load_memcmp()
-    if two is not None and _rate_in_cache(two) < _FAST_IN_CACHE_BYTES_PER_S:
-        two = None
-    return tuple(scanner for scanner in (one, two) if scanner is not None)
-
-
-def choose_scanner(
-    memchr: Scanner | None = None, other: Callable[[], Scanner | None] | None = None
-) -> Scanner | None:
-    """One stream: memchr, or NumPy's maximum where memchr is missing or slow and that is faster; None: neither.
-
-    memchr and other: stand-ins.
-    """
-    first = memchr or load_memchr()
-    first_rate = 0.0 if first is None else _rate_in_cache(first)
-    if first_rate >= _FAST_IN_CACHE_BYTES_PER_S:
-        return first
-    second = (other or load_numpy)()
-    if second is None or _rate_in_cache(second) <= first_rate:
-        return first
-    return second
-
-
-def load_memchr() -> Scanner | None:
-    """libc's memchr, None where it cannot be called."""
-    function = _c_function("memchr", (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t))
-    if function is None:
-        return None
-
-    def scan(address: int, n_bytes: int) -> None:
-        if function(address, ABSENT_BYTE, n_bytes):
-            raise ValueError("memchr found a byte that is not there")
-
-    return Scanner(name="memchr", scan=scan)
-
-
-def load_memcmp() -> Scanner | None:
-    """libc's memcmp over two halves, None where it cannot be called."""
-    function = _c_function("memcmp", (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t))
-    if function is None:
-        return None
-
-    def scan(address: int, n_bytes: int) -> None:
-        half = n_bytes // 2
-        if function(address, address + half, half):
-            raise ValueError("memcmp found a byte that is not there")
-
-    return Scanner(name="memcmp", scan=scan)
-
-
-def _c_function(name: str, argument_types: tuple[Any, ...]) -> Callable[..., int | None] | None:
-    try:
-        library = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
-        function: Any = getattr(library, name)
-    except (OSError, AttributeError):
-        return None
-    function.restype = ctypes.c_void_p if name == "memchr" else ctypes.c_int
-    function.argtypes = argument_types
-    return function  # type: ignore[no-any-return]
-
-
-def load_numpy() -> Scanner | None:
-    """NumPy's maximum over bytes, None without NumPy."""
-    try:
-        import numpy as np  # noqa: PLC0415  (heavy, and only slow C libraries need it)
-    except ImportError:
-        return None
-
-    def scan(address: int, n_bytes: int) -> None:
-        memory = memoryview((ctypes.c_uint8 * n_bytes).from_address(address))
-        if np.frombuffer(memory, dtype=np.uint8).max() == ABSENT_BYTE:
-            raise ValueError("NumPy found a byte that is not there")
-
-    return Scanner(name="numpy max", scan=scan)
-
-
-def _rate_in_cache(scanner: Scanner) -> float:
-    """Bytes per second over memory that stays in the cache; the best of some short trials."""
-    memory = ctypes.create_string_buffer(_TRIAL_BYTES)
-    address = ctypes.addressof(memory)
-    best_ns = min(_timed_ns(scanner, address) for _ in range(_TRIALS))
-    return _TRIAL_CALLS * _TRIAL_BYTES / (best_ns / 1e9)
-
-
-def _timed_ns(scanner: Scanner, address: int) -> int:
-    start_ns = time.perf_counter_ns()
-    for _ in range(_TRIAL_CALLS):
-        scanner.scan(address, _TRIAL_BYTES)
-    return max(1, time.perf_counter_ns() - start_ns)
 
 
 class Readers:
@@ -175,6 +66,7 @@ class Readers:
         self._pages = pages
         self._n_passes = 1
         self._is_over = False
+        self._setup = ExitStack()
         self._problem: BaseException | None = None
         self._spans_ns: list[tuple[int, int]] = [(0, 0)] * n_threads
         self._huge_before = _huge_bytes()
@@ -185,6 +77,8 @@ class Readers:
         ]
 
     def __enter__(self) -> Readers:
+        for scanner in self._scanners:
+            self._setup.enter_context(scanner.while_reading())
         for thread in self._threads:
             thread.start()
         try:
@@ -240,6 +134,7 @@ class Readers:
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
+        self._setup.close()
 
     def _huge_fraction(self) -> float | None:
         now = _huge_bytes()

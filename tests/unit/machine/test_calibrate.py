@@ -18,7 +18,7 @@ from llamasweep.machine.disk_reads import DiskReads
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.matrix_peak import MatrixPeak
 from llamasweep.machine.memory_curve import MemoryCurve
-from llamasweep.machine.readers import Scanner
+from llamasweep.machine.scanners import Scanner
 from llamasweep.machine.spec_bandwidth import SpecFigure
 
 FACTS = MachineFacts(os="Linux", n_cores_allowed=6, n_cpus_allowed=6, n_cores_logical=6)

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import sys
 import threading
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from llamasweep.machine import readers
-from llamasweep.machine.readers import (
-    Readers,
-    Scanner,
-    choose_scanner,
-    choose_scanners,
-    load_memchr,
-    load_memcmp,
-    load_numpy,
-    page_kinds,
-)
+from llamasweep.machine.readers import Readers, page_kinds
+from llamasweep.machine.scanners import Scanner
 
 MIB = 2**20
 
@@ -34,11 +25,6 @@ class Watched:
 
     def scan(self, address: int, n_bytes: int) -> None:
         self.seen.append((threading.current_thread().name, address, n_bytes))
-
-
-def slow(_: int, __: int) -> None:
-    """A byte loop, in effect."""
-    sum(range(20_000))
 
 
 def test_every_thread_reads_a_slice_of_its_own() -> None:
@@ -81,34 +67,6 @@ def test_a_scan_that_stops_early_is_an_error_and_no_rate() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("bandwidth-")]
 
 
-@pytest.mark.parametrize("load", [load_memchr, load_memcmp, load_numpy])
-def test_scanners_read_zeros_and_notice_the_byte_they_look_for(load: object) -> None:
-    assert callable(load)
-    scanner = load()
-    assert isinstance(scanner, Scanner)
-    memory = ctypes.create_string_buffer(4096)
-    address = ctypes.addressof(memory)
-
-    scanner.scan(address, 4096)
-    memory[4095] = bytes([readers.ABSENT_BYTE])
-    scanner.scan(address, 4095)
-    with pytest.raises(ValueError, match="not there"):
-        scanner.scan(address, 4096)
-
-
-def test_a_fast_memchr_is_taken_without_importing_anything() -> None:
-    fast = Watched().scanner
-
-    assert choose_scanner(fast, other=lambda: pytest.fail("asked")) is fast
-
-
-def test_a_slow_memchr_gives_way_to_a_faster_scan() -> None:
-    byte_loop, vectors = Scanner(name="memchr", scan=slow), Watched().scanner
-
-    assert choose_scanner(byte_loop, other=lambda: vectors) is vectors
-    assert choose_scanner(byte_loop, other=lambda: None) is byte_loop
-
-
 def test_scanners_take_turns_over_the_same_memory() -> None:
     first, second = Watched(), Watched()
 
@@ -119,23 +77,20 @@ def test_scanners_take_turns_over_the_same_memory() -> None:
     assert {address for _, address, _ in first.seen} == {address for _, address, _ in second.seen}
 
 
-def test_a_comparison_of_bytes_one_by_one_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    fast = Watched().scanner
-    monkeypatch.setattr(readers, "load_memchr", lambda: fast)
-    monkeypatch.setattr(readers, "load_memcmp", lambda: Scanner(name="memcmp", scan=slow))
-    assert choose_scanners() == (fast,)
+def test_what_a_scanner_needs_holds_while_it_reads_and_no_longer() -> None:
+    seen: list[str] = []
 
-    two = replace(fast, name="two streams")
-    monkeypatch.setattr(readers, "load_memcmp", lambda: two)
-    assert choose_scanners() == (fast, two)
+    @contextmanager
+    def one_thread() -> Iterator[None]:
+        seen.append("held")
+        yield
+        seen.append("let go")
 
+    scanner = Scanner(name="x", scan=lambda _, __: seen.append("read"), while_reading=one_thread)
+    with Readers((scanner,), n_threads=1, buffer_bytes=MIB) as one:
+        one.round()
 
-def test_without_a_c_library_numpy_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "load_memchr", lambda: None)
-    vectors = Watched().scanner
-
-    assert choose_scanner(other=lambda: vectors) is vectors
-    assert choose_scanner(other=lambda: None) is None
+    assert seen == ["held", "read", "let go"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="page sizes are asked for on Linux only")
