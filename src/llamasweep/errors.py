@@ -19,6 +19,11 @@ EXIT_STORE = 5
 EXIT_MACHINE = 6
 EXIT_INTERRUPTED = 130
 
+EXIT_STEP_BAD = 1
+EXIT_STEP_SKIP = 125
+EXIT_STEP_ABORT = 255
+"""Of `bisect-step`, as `git bisect run` reads them: slow, cannot be told, and end the search (so every error)."""
+
 EXIT_SLOWER = 3
 """Of verbs that compare, under --gate: a cell is slower or newly failing."""
 EXIT_UNDECIDED = 4

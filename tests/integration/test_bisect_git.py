@@ -120,3 +120,47 @@ def test_a_side_branch_is_followed_along_first_parents(tmp_path: Path) -> None:
 
     assert found == [*commits, merged]
     assert checkout.title(merged) == "merged"
+
+
+def test_git_bisect_run_finds_the_commit_with_steps_of_ours(
+    desk: Desk, sweep: Path, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "llama.cpp"
+    commits = write_checkout(checkout, [FAST, FAST, FAST, SLOW, SLOW])
+    step = desk.command("bisect-step", "--plain", "--good", commits[0], "--bad", commits[-1])
+    results = ("--results", str(desk.folder / "results"))
+    git(checkout, "bisect", "start", commits[-1], commits[0])
+
+    told = git(checkout, "bisect", "run", *step, *results, "--", str(sweep))
+
+    assert f"{commits[3]} is the first bad commit" in told
+    rows = desk.rows()
+    assert len(list((desk.folder / "results").iterdir())) == 1
+    assert {r.build_label for r in rows} == {c[:12] for c in (*commits[:1], *commits[2:5])}
+    assert set(Counter((r.build_label, r.round_index) for r in rows).values()) == {1}
+    again = desk.call(*step[3:], *results, "--git", str(checkout), "--", str(sweep))
+    assert len(desk.rows()) == len(rows)
+    assert again.code in (0, 1)
+
+
+def test_a_step_is_skipped_or_stops_the_search_with_the_code_that_git_reads(
+    desk: Desk, sweep: Path, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "llama.cpp"
+    commits = write_checkout(checkout, [FAST, None, SLOW, {**FAST, "noise": 0.001}])
+    git(checkout, "checkout", "--quiet", commits[1])
+    ends = ("--good", commits[0], "--bad", commits[3])
+    words = ("bisect-step", "--plain", "--git", str(checkout))
+
+    def code(*more: str) -> int:
+        return desk.call(*words, *more, "--", str(sweep)).code
+
+    same = desk.call(*words, *ends, "--", str(sweep))
+    assert same.code == 255
+    assert "not slower than the good one for sure" in same.stderr
+    assert code("--good", commits[0], "--bad", commits[2]) == 125
+    assert code("--good", "nothing", "--bad", commits[2]) == 255
+    assert code(*ends, "--no-such-option") == 255
+    assert code(*ends, "--build", "x") == 255
+    assert desk.call(*words, *ends, "--", "missing.yaml").code == 255
+    assert code("--good", commits[0], "--bad", commits[1]) == 255

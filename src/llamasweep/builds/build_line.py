@@ -14,7 +14,7 @@ from typing import Protocol
 from llamasweep.builds import install as installation
 from llamasweep.builds.compilation import InstallProgress
 from llamasweep.builds.registry import Entry, Registry
-from llamasweep.errors import BrokenBuildError, UsageError, quoted
+from llamasweep.errors import BrokenBuildError, BuildError, UsageError, quoted
 from llamasweep.sweep.subjects import Build
 
 Teller = Callable[[InstallProgress], None]
@@ -100,6 +100,33 @@ def registered_line(
         reasons={entry.label: entry.problem or "unknown" for entry in chosen},
         what=f"{len(chosen)} builds that are registered here",
     )
+
+
+def single_line(
+    good: str, name: str, bad: str, *, registry: Registry | None = None
+) -> RegisteredLine:
+    """One build between two ends, each a name, number or path. The build's label carries its content, and so do those of ends
+    that share one. Raises EngineNotFoundError, UsageError or BuildError for an end that is none, BrokenBuildError for the build.
+    """
+    known = registry or Registry()
+    a, b = known.get(good), known.get(bad)
+    if a.label == b.label:
+        a, b = _by_content(a), _by_content(b)
+    try:
+        asked = _by_content(known.get(name))
+    except BuildError as problem:
+        raise BrokenBuildError(problem.message, hint=problem.hint) from problem
+    chosen = {build.label: build for build in (a, asked, b)}
+    return RegisteredLine(
+        names=(a.label, asked.label, b.label),
+        builds=chosen,
+        reasons={},
+        what="one build and two ends",
+    )
+
+
+def _by_content(build: Build) -> Build:
+    return replace(build, label=f"{build.label}@{build.content_hash[:8]}")
 
 
 def _in_order(entries: Sequence[Entry], a: Entry, b: Entry) -> list[Entry]:

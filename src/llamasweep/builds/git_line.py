@@ -49,6 +49,10 @@ class GitLine:
         digest = hashlib.sha256(json.dumps(self.definitions).encode()).hexdigest()[:8]
         return self.checkout.copy.parent / f"builds-{digest}"
 
+    def name_of(self, rev: str) -> str:
+        """The name of a commit in this line. Raises UsageError where it is none."""
+        return self.checkout.commit(rev)[:NAME_CHARS]
+
     def is_ready(self, name: str) -> bool:
         return self._program(name).is_file()
 

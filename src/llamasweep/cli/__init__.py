@@ -42,6 +42,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "llamasweep.cli.bisect",
         "Which build made it slower, with how sure that is.",
     ),
+    "bisect-step": (
+        "llamasweep.cli.bisect_step",
+        "One step for `git bisect run`: is this build fast, slow, or to be skipped?",
+    ),
     "noise": (
         "llamasweep.cli.noise",
         "A build against itself: which differences this machine makes by itself.",

@@ -148,7 +148,7 @@ def plain_bisection(found: BisectFound, exit_code: int) -> dict[str, Any]:
             for key, d in found.ends.items()
         ],
         "whole": None if found.whole is None else _figures(found.whole),
-        "steps": [_plain_step(step) for step in found.steps],
+        "steps": [plain_step(step) for step in found.steps],
         "last_fast": None if answer is None else found.names[answer.good],
         "first_slow": None if answer is None else found.names[answer.bad],
         "suspects": [] if answer is None else [found.names[i] for i in answer.suspects],
@@ -165,7 +165,8 @@ def plain_bisection(found: BisectFound, exit_code: int) -> dict[str, Any]:
     }
 
 
-def _plain_step(step: StepTold) -> dict[str, Any]:
+def plain_step(step: StepTold) -> dict[str, Any]:
+    """One step as plain data."""
     judged = step.judged
     return {
         "build": step.name,

@@ -118,15 +118,16 @@ def run_bisect(
 def run_bisect_step(
     spec: SweepSpec,
     options: RunOptions,
-    line: BuildLine,
+    asked: tuple[BuildLine, str],
     progress: Progress,
     on_synth: OnSynth | None = None,
 ) -> tuple[StepTold | None, str | None]:
-    """One build of a search that another program leads; line: the ends and the build between them.
+    """One build of a search that another program leads. asked: the ends and the build in a line, and the build's name.
 
     (what it is, None) or (None, why there is no answer). The ends' first rounds are those of the first call.
     """
-    good, name, bad = line.names
+    line, name = asked
+    good, bad = line.names[0], line.names[-1]
     with ExitStack() as stack:
         steps = open_steps(
             replace(spec, name=f"{spec.name} bisect-step {good} {bad}"),
