@@ -23,7 +23,8 @@ from llamasweep.engines.ollama_answers import (
     has_engine_inside,
     run_adds_space,
 )
-from llamasweep.engines.ollama_api import Generate, OllamaAnswer, OllamaServer, generate, own_name
+from llamasweep.engines.ollama_api import Generate, OllamaAnswer, OllamaServer, generate
+from llamasweep.engines.ollama_names import own_name
 from llamasweep.engines.ollama_run import RunResult, describe_run, read_run
 from llamasweep.engines.ollama_server import (
     ServerLog,

@@ -17,7 +17,8 @@ from tests.integration.running import Desk, engines_alive
 from llamasweep import load_results
 from llamasweep.engines.http_exchange import free_port, parse_base_url
 from llamasweep.engines.ollama_answers import has_engine_inside
-from llamasweep.engines.ollama_api import OllamaServer, own_name
+from llamasweep.engines.ollama_api import OllamaServer
+from llamasweep.engines.ollama_names import own_name
 from llamasweep.engines.ollama_server import describe_server, wait_until_ready
 from llamasweep.gguf.synth import cached_model
 from llamasweep.run.server_process import ServerProcess
@@ -212,6 +213,27 @@ def test_a_model_of_a_server_that_is_there_is_measured_and_its_removal_noticed(
     failed = cells.drop((1, "pp"))
     assert set(failed["status"]) == {"failed"}
     assert set(failed["error_kind"]) == {"model_missing"}
+
+
+def test_what_a_killed_run_left_on_a_server_is_removed_by_the_next(
+    desk: Desk, there: There
+) -> None:
+    mine, alike = own_name("mine", {}), "llamasweep-cell-00000000-0123456789abcdef"
+    there.server.create_from_file(mine, cached_model("tiny-llama", "Q8_0"))
+    there.server.derive(alike, mine, {"num_ctx": 77})  # of another owner
+    sweep = desk.write_sweep(
+        f"engine: ollama\nmode: verbose\nbase_url: {there.url}\nmodels: [{{ollama: {mine}}}]\nbandwidth: 20 GB/s\n"
+        "tests: [tg16, tg256]\nrepetitions: 3\nmatrix: {threads: 1, num_ctx: 512}\n"
+    )
+
+    after_first_row(desk, sweep, lambda process: process.kill())
+    (left,) = {row["name"] for row in there.server.models()} - {f"{mine}:latest", f"{alike}:latest"}
+    assert left.startswith("llamasweep-cell-")
+    text = sweep.read_text().replace("tg16, tg256", "tg8").replace("verbose", "api")
+    cells = run(desk, text, "next")
+
+    assert set(cells["status"]) == {"ok"}
+    assert {row["name"] for row in there.server.models()} == {f"{mine}:latest", f"{alike}:latest"}
 
 
 def test_a_server_that_is_there_is_left_as_it_was(desk: Desk, there: There) -> None:

@@ -124,6 +124,13 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(None)
 
+    def do_DELETE(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.fake.requests.append((self.path, body))
+        name = str(body["model"])
+        self.fake.models.discard(name if ":" in name else f"{name}:latest")
+        self._answer({})
+
     def _generate(self, name: str, body: dict[str, Any]) -> None:
         fake = self.fake
         if name not in fake.models:

@@ -15,9 +15,9 @@ from llamasweep.engines.ollama_api import (
     OllamaServer,
     file_digest,
     generate,
-    own_name,
     spelled_options,
 )
+from llamasweep.engines.ollama_names import cell_name, is_of_cell, own_name
 from llamasweep.errors import ModelFileError, UsageError
 
 SHORT = Limits(connect_s=2, silent_s=0.3, total_s=1.0, body_bytes=1 << 20)
@@ -120,6 +120,16 @@ def test_names_say_what_is_in_a_model() -> None:
         )
         == 4
     )
+
+
+def test_models_of_cells_are_told_by_their_owner() -> None:
+    name = cell_name("0123abcd", "base", {"num_ctx": 1024}, None)
+    assert is_of_cell(name, "0123abcd")
+    assert is_of_cell(f"{name}:latest", "0123abcd")
+    others = (own_name("base", {}), f"{name}:other", f"x{name}", f"{name}0", "llamasweep-cell-")
+    assert not any(is_of_cell(other, "0123abcd") for other in others)
+    assert not is_of_cell(name, "99999999")
+    assert not is_of_cell(name, ".*")
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ import pytest
 from tests.fakes.ollama_server import FakeOllama, fake_ollama
 from tests.integration.running import Desk
 
+from llamasweep.cache import cache_root
+from llamasweep.drivers.ollama_server import owner_of
+from llamasweep.engines.ollama_names import cell_name
 from llamasweep.results.records import Attempt
 
 HEAD = "engine: ollama\nmode: api\nbandwidth: 20 GB/s\ntelemetry: off\nmodels: [{ollama: m}]\n"
@@ -147,3 +150,14 @@ def test_no_server_at_the_address_is_said_before_anything_runs(desk: Desk) -> No
     ended = desk.run(desk.write_sweep(f"{HEAD}base_url: http://127.0.0.1:9\n"))
     assert ended.code not in (0, 1)
     assert "no Ollama answers" in ended.stderr
+
+
+def test_models_that_a_killed_run_left_behind_are_removed_and_no_others(desk: Desk) -> None:
+    other = "llamasweep-cell-00000000-0123456789abcdef:latest"
+    with fake_ollama() as fake:
+        owner = owner_of(str(cache_root() / "ollama-models"))
+        left = f"{cell_name(owner, 'm', {'num_ctx': 77}, None)}:latest"
+        fake.models |= {left, other}
+        (row,) = measured(desk, fake, tests="[pp64]")
+        assert fake.models == {"m:latest", other}
+    assert row.status == "ok"

@@ -37,15 +37,26 @@ def _program() -> dict[str, Any]:
 
 
 def _server() -> dict[str, Any]:
-    from llamasweep.engines.http_exchange import RequestError, parse_base_url
-    from llamasweep.engines.ollama_api import DEFAULT_BASE_URL, OllamaServer
+    """is_named: whether OLLAMA_HOST gave the address."""
+    from llamasweep.engines.http_exchange import RequestError
+    from llamasweep.engines.ollama_api import OllamaServer
+    from llamasweep.engines.ollama_host import VARIABLE, ollama_address
+    from llamasweep.errors import UsageError
 
-    server = OllamaServer(parse_base_url(DEFAULT_BASE_URL))
-    found: dict[str, Any] = {"url": DEFAULT_BASE_URL, "version": None, "models": [], "reason": None}
+    found: dict[str, Any] = {
+        "url": None,
+        "is_named": bool(os.environ.get(VARIABLE, "").strip()),
+        "version": None,
+        "models": [],
+        "reason": None,
+    }
     try:
+        address = ollama_address(os.environ)
+        found["url"] = address.url
+        server = OllamaServer(address)
         found["version"] = server.version()
         found["models"] = [str(row["name"]) for row in server.models()]
-    except RequestError as problem:
+    except (RequestError, UsageError) as problem:
         found["reason"] = problem.message
     return found
 
@@ -58,13 +69,13 @@ def server_lines(servers: dict[str, Any]) -> list[tuple[str, str]]:
         if program["path"] is None
         else ("+", f"Ollama {program['version']}: {program['path']}")
     ]
+    where = f"{server['url']}{' (OLLAMA_HOST)' if server['is_named'] else ''}"
     if server["version"] is None:
-        lines.append(("-", f"no server of Ollama answers: {server['reason']}"))
+        asked = "" if server["url"] is None else f" at {where}"
+        lines.append(("-", f"no server of Ollama answers{asked}: {server['reason']}"))
     else:
         n_models = len(server["models"])
-        lines.append(
-            ("+", f"Ollama {server['version']} answers at {server['url']}, models: {n_models}")
-        )
+        lines.append(("+", f"Ollama {server['version']} answers at {where}, models: {n_models}"))
     lines += [("+", f"{name}={value}") for name, value in servers["ollama"]["environment"].items()]
     lines += [
         ("+", f"llama-server of {label}: {path}") for label, path in servers["llama_server"].items()

@@ -82,7 +82,7 @@ def _print_found(rows: list[dict[str, Any]]) -> None:
             format_bytes(row["n_file_bytes"]),
             f"{row['n_params'] / 1e9:.2f} B",
             row["arch"],
-            row["place"],
+            f"Ollama: {row['name']}" if row["place"] == "Ollama" else row["place"],
             row["path"],
         )
         for row in good

@@ -25,7 +25,8 @@ from llamasweep.engines.driven import DriverRow, Job, Step, progress_line
 from llamasweep.engines.http_exchange import RequestError
 from llamasweep.engines.ollama import read_bench
 from llamasweep.engines.ollama_answers import Asked, blob_path, check_room
-from llamasweep.engines.ollama_api import OPTIONS, RAW_TEMPLATE, Generate, generate, own_name
+from llamasweep.engines.ollama_api import OPTIONS, Generate, generate
+from llamasweep.engines.ollama_names import RAW_TEMPLATE, cell_name
 from llamasweep.engines.ollama_run import MAX_PROMPT_BYTES, describe_run, read_run
 from llamasweep.engines.prompts import PromptShape, answered_count, calibrate
 from llamasweep.run.process import clean_environment
@@ -184,7 +185,7 @@ def _model_for(measuring: Measuring, plan: Plan) -> Iterator[str]:
     parameters = {OPTIONS[name]: value for name, value in measuring.settings.items()}
     parameters["num_predict"] = plan.n_gen
     template = RAW_TEMPLATE if measuring.is_raw else None
-    name = own_name(serving.model, parameters, template)
+    name = cell_name(serving.owner, serving.model, parameters, template)
     serving.server.derive(name, serving.model, parameters, template=template)
     try:
         serving.server.load(name, {})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +21,8 @@ from llamasweep.engines.http_exchange import (
     parse_base_url,
 )
 from llamasweep.engines.ollama import full_name
-from llamasweep.engines.ollama_api import RAW_TEMPLATE, OllamaServer, checked_name, own_name
+from llamasweep.engines.ollama_api import OllamaServer
+from llamasweep.engines.ollama_names import RAW_TEMPLATE, checked_name, own_name
 from llamasweep.engines.ollama_server import (
     ServerLog,
     ServerSettings,
@@ -37,7 +40,10 @@ _LOOK_AGAIN_S = 0.02
 
 @dataclass(slots=True)
 class Serving:
-    """A server and the model on it. program: for `ollama run`, home: an empty folder for it. log: of a server that we started."""
+    """A server and the model on it. program: for `ollama run`, home: an empty folder for it. log: of a server that we started.
+
+    owner: in the names of models that we make for a cell.
+    """
 
     server: OllamaServer
     address: ServerAddress
@@ -45,6 +51,7 @@ class Serving:
     model: str
     program: str
     home: str
+    owner: str
     log: ServerLog = field(default_factory=ServerLog)
     process: ServerProcess | None = None
 
@@ -92,10 +99,14 @@ def serving(job: Job, say: Callable[[str], None]) -> Iterator[Serving]:
             model="",
             program=str(job.options["program"] or ""),
             home=home,
+            owner=owner_of(str(job.options["import_folder"])),
             log=log,
             process=process,
         )
         try:
+            for name in server.left_behind(found.owner):
+                say(f"llamasweep: removing {name}, which a run that was killed left behind")
+                found.remove(name)
             found.model = _model(server, job)
             stack.callback(found.leave, was_loaded=_is_loaded(server, found.model))
             yield found
@@ -103,6 +114,11 @@ def serving(job: Job, say: Callable[[str], None]) -> Iterator[Serving]:
             if problem.kind in _OF_A_LOST_SERVER:
                 found.check()
             raise
+
+
+def owner_of(cache: str) -> str:
+    """Eight hex digits for this user's cache on this machine: one sweep at a time runs from it."""
+    return hashlib.sha256(f"{platform.node()}\n{cache}".encode()).hexdigest()[:8]
 
 
 def _is_loaded(server: OllamaServer, name: str) -> bool:

@@ -74,6 +74,7 @@ class Ollama(Driven):
                 "file": None if source.served else options.model_path,
                 "content_hash": group.model.content_hash,
                 "store": (_store(source.path) if source.served else None) or options.import_folder,
+                "import_folder": options.import_folder,
                 "server": {} if is_there else _server_settings(dict(group.block.axes)),
                 "settings": model_settings(group.block, group.model),
                 "bench": bench_words(build.companion),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,16 +31,18 @@ from llamasweep.engines.ollama_answers import (
     read_durations,
     read_placements,
 )
+from llamasweep.engines.ollama_names import (
+    RAW_TEMPLATE,
+    checked_name,
+    checked_own_name,
+    is_of_cell,
+)
 from llamasweep.engines.streaming import EventTooLargeError, LineReader
 from llamasweep.errors import ModelFileError, UsageError, quoted
 from llamasweep.results.latency import RequestTiming
 
 DEFAULT_BASE_URL = "http://127.0.0.1:11434"
-RAW_TEMPLATE = "{{ .Prompt }}"
-"""The prompt as it is given, so that a tag at its start comes first."""
 KEEP_ALIVE = "30m"
-OWN_PREFIX = "llamasweep-"
-"""Models with this prefix were made by us and may be removed by us."""
 
 OPTIONS: dict[str, str] = {
     "n_ctx": "num_ctx",
@@ -56,7 +57,6 @@ OPTIONS: dict[str, str] = {
     "repeat_penalty": "repeat_penalty",
 }
 """Our name -> Ollama's option. A misspelt option is ignored by Ollama without a word, so only these are sent."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,199}")
 _HASH_BYTES = 1 << 20
 
 
@@ -119,13 +119,6 @@ def spelled_options(options: Mapping[str, int | float | bool]) -> dict[str, int 
     if unknown:
         raise UsageError(f"Ollama has no option for {', '.join(unknown)}")
     return {OPTIONS[name]: value for name, value in options.items()}
-
-
-def checked_name(name: str) -> str:
-    """The model's name. Raises UsageError for what can be none."""
-    if _NAME.fullmatch(name) is None or ".." in name:
-        raise UsageError(f"{quoted(name)} is no name of an Ollama model")
-    return name
 
 
 def generate(
@@ -255,6 +248,10 @@ class OllamaServer:
         full = name if ":" in name.rsplit("/", 1)[-1] else f"{name}:latest"
         return any(row["name"] == full for row in self.models())
 
+    def left_behind(self, owner: str) -> tuple[str, ...]:
+        """Names of models of single cells that this owner made and had no chance to remove."""
+        return tuple(row["name"] for row in self.models() if is_of_cell(row["name"], owner))
+
     def running(self) -> tuple[Placement, ...]:
         """What is loaded, and where."""
         return read_placements(call_json(self.address, "GET", "/api/ps"))
@@ -275,7 +272,7 @@ class OllamaServer:
         template: str | None = RAW_TEMPLATE,
     ) -> None:
         """A model of other defaults over the same weights; template None keeps the base's own."""
-        body: dict[str, Any] = {"model": _own(name), "from": checked_name(base)}
+        body: dict[str, Any] = {"model": checked_own_name(name), "from": checked_name(base)}
         if parameters:
             body["parameters"] = dict(parameters)
         self._create(body, template)
@@ -289,7 +286,9 @@ class OllamaServer:
         """
         digest = file_digest(path)
         self._upload(path, f"sha256:{digest}")
-        self._create({"model": _own(name), "files": {"model.gguf": f"sha256:{digest}"}}, template)
+        self._create(
+            {"model": checked_own_name(name), "files": {"model.gguf": f"sha256:{digest}"}}, template
+        )
         return digest
 
     def _create(self, body: dict[str, Any], template: str | None) -> None:
@@ -317,7 +316,7 @@ class OllamaServer:
     def delete(self, name: str) -> None:
         """Remove a model that we made; one that is gone already is no failure."""
         try:
-            call_json(self.address, "DELETE", "/api/delete", {"model": _own(name)})
+            call_json(self.address, "DELETE", "/api/delete", {"model": checked_own_name(name)})
         except RequestError as problem:
             if problem.http_status != 404:
                 raise
@@ -353,21 +352,6 @@ class OllamaServer:
 
 _QUICK = Limits(connect_s=3, silent_s=5, total_s=10, body_bytes=1 << 20)
 _SLOW = Limits(silent_s=1800, total_s=3600, body_bytes=64 << 20)
-
-
-def _own(name: str) -> str:
-    """Only models with our prefix are made or removed. Raises UsageError for others."""
-    if not name.startswith(OWN_PREFIX):
-        raise UsageError(f"{quoted(name)} is not a model of llamasweep's own")
-    return checked_name(name)
-
-
-def own_name(
-    base: str, parameters: Mapping[str, object], template: str | None = RAW_TEMPLATE
-) -> str:
-    """A name that says what is in it: the same base, parameters and template have the same one."""
-    said = json.dumps([base, sorted(parameters.items()), template], sort_keys=True, default=str)
-    return OWN_PREFIX + hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def file_digest(path: Path) -> str:

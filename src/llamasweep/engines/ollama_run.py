@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from llamasweep.engines.http_exchange import RequestError, ServerAddress
 from llamasweep.engines.ollama_answers import Asked, OllamaDurations, check_answer
-from llamasweep.engines.ollama_api import KEEP_ALIVE, checked_name
+from llamasweep.engines.ollama_api import KEEP_ALIVE
 from llamasweep.engines.ollama_cli import VerboseBlock, parse_verbose
+from llamasweep.engines.ollama_names import checked_name
 from llamasweep.errors import UsageError, quoted
 
 MAX_PROMPT_BYTES = 120_000

@@ -39,14 +39,16 @@ class FoundModel:
 def find_models(
     home: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> list[FoundModel]:
-    """All models found, each file once, by place and name. Unreadable folders are passed over.
+    """All models found, each file once, by place and name; of Ollama each name, since many may share one file.
+
+    Unreadable folders are passed over.
 
     home and environment: stand-ins for the user's own.
     """
     home = Path.home() if home is None else home
     environment = os.environ if environment is None else environment
     found: list[FoundModel] = []
-    seen: set[tuple[int, int]] = set()
+    seen: set[tuple[int, int, str]] = set()
     for place, folder in _folders(home, environment):
         models = _ollama(folder) if place == "Ollama" else _gguf_files(folder, place)
         for model in itertools.islice(models, MAX_FILES_PER_PLACE):
@@ -55,7 +57,8 @@ def find_models(
             except OSError:
                 continue
             # Links and shared folders lead to the same file; Windows may give no inode.
-            identity = (about.st_dev, about.st_ino or hash(model.path))
+            name = model.name if place == "Ollama" else ""
+            identity = (about.st_dev, about.st_ino or hash(model.path), name)
             if identity not in seen:
                 seen.add(identity)
                 found.append(model)

@@ -6,6 +6,7 @@ Joins client, builds, machine and ceilings; prints nothing.
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,8 +24,8 @@ from llamasweep.engines.http_exchange import (
     parse_base_url,
 )
 from llamasweep.engines.ollama_answers import blob_path
-from llamasweep.engines.ollama_api import DEFAULT_BASE_URL as OLLAMA_URL
 from llamasweep.engines.ollama_api import OllamaServer
+from llamasweep.engines.ollama_host import ollama_address
 from llamasweep.engines.openai_client import (
     Answer,
     Completion,
@@ -165,14 +166,17 @@ def _file_of(address: ServerAddress, dialect: Dialect, model: str) -> Path | Non
 
 
 def find_ollama(model: str) -> Target:
-    """The model on the Ollama of this machine. Raises UsageError where there is none or it has not that model."""
-    address = parse_base_url(OLLAMA_URL)
+    """The model on the Ollama that OLLAMA_HOST names, by default on this machine.
+
+    Raises UsageError where there is none or it has not that model.
+    """
+    address = ollama_address(os.environ)
     hint = "Give the path of a .gguf file, or the address of a server with --base-url."
     try:
         has_model = OllamaServer(address).has(model)
     except RequestError:
         raise UsageError(
-            f"{quoted(model)} is no file here, and no Ollama answers at {OLLAMA_URL}", hint=hint
+            f"{quoted(model)} is no file here, and no Ollama answers at {address.url}", hint=hint
         ) from None
     if not has_model:
         raise UsageError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,8 @@ from llamasweep.builds.ollama import find_ollama, ollama_program
 from llamasweep.engines.http_exchange import RequestError, ServerAddress, parse_base_url
 from llamasweep.engines.ollama import full_name
 from llamasweep.engines.ollama_answers import blob_path
-from llamasweep.engines.ollama_api import DEFAULT_BASE_URL as OLLAMA_URL
 from llamasweep.engines.ollama_api import OllamaServer
+from llamasweep.engines.ollama_host import ollama_address
 from llamasweep.engines.openai_client import DEFAULT_BASE_URL as OPENAI_URL
 from llamasweep.errors import EngineNotFoundError, ModelFileError, UsageError, quoted
 from llamasweep.gguf.found import find_models
@@ -82,8 +83,8 @@ def _there(
 
 
 def _ollama_there(spec: SweepSpec) -> Build | None:
-    """The Ollama that answers; None where none does and none was named."""
-    address = parse_base_url(spec.base_url or OLLAMA_URL)
+    """The Ollama that answers, at `base_url` or where OLLAMA_HOST says; None where none does and the sweep names none."""
+    address = parse_base_url(spec.base_url) if spec.base_url else ollama_address(os.environ)
     try:
         version = OllamaServer(address).version()
     except RequestError as problem:

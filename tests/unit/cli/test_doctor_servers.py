@@ -17,6 +17,7 @@ def no_ollama(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with neither program nor server; the folder is searched for programs."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("LLAMASWEEP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("OLLAMA_HOST", raising=False)
     monkeypatch.setattr(ollama_api, "DEFAULT_BASE_URL", "http://127.0.0.1:9")
     return tmp_path
 
@@ -29,8 +30,23 @@ def told(found: dict[str, Any]) -> str:
 def test_what_is_not_there_is_said_with_its_reason() -> None:
     text = told(find_servers([]))
     assert "- no Ollama is on PATH" in text
-    assert "- no server of Ollama answers: http://127.0.0.1:9 cannot be reached" in text
+    assert "- no server of Ollama answers at http://127.0.0.1:9: " in text
     assert "- no build has a llama-server" in text
+
+
+@pytest.mark.usefixtures("no_ollama")
+def test_the_address_of_the_environment_is_looked_at_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with fake_ollama() as fake:
+        port = fake.url.rpartition(":")[2]
+        monkeypatch.setenv("OLLAMA_HOST", f"0.0.0.0:{port}")
+        text = told(find_servers([]))
+        assert f"+ Ollama 0.32.15 answers at {fake.url} (OLLAMA_HOST), models: 1" in text
+    monkeypatch.setenv("OLLAMA_HOST", "tcp://somewhere")
+    assert "- no server of Ollama answers: OLLAMA_HOST: 'tcp://somewhere:11434/' is not" in told(
+        find_servers([])
+    )
 
 
 def test_program_server_environment_and_llama_server_are_found(

@@ -62,6 +62,18 @@ def test_every_usual_place_is_searched(tmp_path: Path) -> None:
     assert models[2].path == ollama / f"blobs/sha256-{DIGEST}"
 
 
+def test_two_names_of_one_blob_are_two_models_of_ollama(tmp_path: Path) -> None:
+    store = tmp_path / ".ollama/models"
+    touch(store / f"blobs/sha256-{DIGEST}")
+    for tag in ("8b", "8b-long"):
+        write_manifest(store, f"registry.ollama.ai/library/llama3/{tag}", model_layer())
+
+    models = find_models(tmp_path, {"OLLAMA_MODELS": str(store)})
+
+    assert [m.name for m in models] == ["llama3:8b", "llama3:8b-long"]
+    assert len({m.path for m in models}) == 1
+
+
 def test_the_environment_names_other_places(tmp_path: Path) -> None:
     touch(tmp_path / "hf/hub/models--a--b/snapshots/1/m.gguf")
     touch(tmp_path / "llama/x.gguf")
