@@ -24,6 +24,8 @@ STEP_ROUNDS = 40
 """A step that is undecided after the first rounds gets as many again."""
 CRASHES = 2
 """A build that gave no rate and failed so often is skipped."""
+WIDEST_FLOOR = 0.5
+"""So far from an end is far, however much farther the other one is."""
 WIDE_SHARE = 0.8
 """Only where the machine's floor is less than this share of half the way is there room between the ends."""
 _CELL = "cell"
@@ -58,14 +60,15 @@ class StepJudged:
 
 
 def half_way(good_tps: Sequence[Rate], bad_tps: Sequence[Rate]) -> float:
-    """The floor of a step: half of the way between the ends as a fraction, on the log scale, from all their rounds so far.
+    """The floor of a step: half of the way between the ends as a fraction, on the log scale, from all their rounds so far;
+    at most `WIDEST_FLOOR`.
 
     Raises ValueError without a round in which both have a rate.
     """
     logs, _ = paired_logs(good_tps, bad_tps)
     if not len(logs):
         raise ValueError("the ends have no round in common")
-    return math.expm1(abs(walsh.shift(logs)) / 2)
+    return min(math.expm1(abs(walsh.shift(logs)) / 2), WIDEST_FLOOR)
 
 
 def ends_decision(

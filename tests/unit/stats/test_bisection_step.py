@@ -61,6 +61,14 @@ def test_half_of_the_way_is_as_far_from_either_end() -> None:
         half_way([None, 1.0], [1.0, None])
 
 
+def test_ends_that_lie_very_far_apart_are_told_apart_all_the_same() -> None:
+    assert half_way([GOOD], [GOOD / 10]) == 0.5
+    assert first_outcome(GOOD / 10, bad=GOOD / 10)[0] == "bad"
+    assert first_outcome(GOOD, bad=GOOD / 10)[0] == "good"
+    outcome, _, found = first_outcome(GOOD / 3, bad=GOOD / 10)
+    assert (outcome, found.is_between) == ("bad", True)
+
+
 def test_a_build_as_fast_as_the_good_end_is_good_after_six_to_ten_rounds() -> None:
     outcome, n, found = first_outcome(GOOD)
 
