@@ -119,6 +119,11 @@ def _setting(tables: Tables, rows: Sequence[Sequence[str]], axis: str) -> float:
     return tables.column(rows[0], axis)
 
 
+def _latency_column(tables: Tables, rows: Sequence[Sequence[str]]) -> str:
+    kind = tables.cells[tables.cells.attempt_id == rows[0][-1]].test_kind.iloc[0]
+    return "ttft_median_s" if kind == "pp" else "tpot_median_s"
+
+
 Formula = Callable[[Tables, Sequence[Sequence[str]], str], float]
 MADE_AGAIN: dict[str, Formula] = {
     "median": lambda t, rows, _: t.median(rows[0]),
@@ -130,6 +135,9 @@ MADE_AGAIN: dict[str, Formula] = {
         t.median(rows[0])
         / t.column(rows[0], "concurrency")
         / (t.median(rows[1]) / t.column(rows[1], "concurrency"))
+    ),
+    "latency ratio": lambda t, rows, _: (
+        t.column(rows[0], _latency_column(t, rows)) / t.column(rows[1], _latency_column(t, rows))
     ),
     "ratio": lambda t, rows, _: t.median(rows[0]) / t.median(rows[1]),
     "size ratio": lambda t, rows, _: (

@@ -1,4 +1,4 @@
-"""What a run shows beside its rates, as a few lines for a terminal: the last turns of conversations, and why it is slow."""
+"""What a run shows beside its rates, as a few lines for a terminal: last turns, many streams against one, why it is slow."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from llamasweep.cli.terminal import printable
 if TYPE_CHECKING:
     from llamasweep.results.records import RunData
 
+MAX_STREAM_LINES = 6
+
 
 def turn_lines(run: RunData) -> Iterator[str]:
     """The time to the first token of each conversation's last turn."""
@@ -17,6 +19,17 @@ def turn_lines(run: RunData) -> Iterator[str]:
 
     for last in last_turns(run.attempts):
         yield printable(turn_words(last))
+
+
+def stream_lines(run: RunData) -> Iterator[str]:
+    """What the most streams of each question give against one, and at what latency; several questions at most."""
+    from llamasweep.results.against_one import most_streams, stream_words
+
+    found = most_streams(run.attempts)
+    for attempt, against in found[:MAX_STREAM_LINES]:
+        yield printable(stream_words(attempt, against))
+    if len(found) > MAX_STREAM_LINES:
+        yield f"{len(found) - MAX_STREAM_LINES} more of several streams: llamasweep results show --json"
 
 
 def findings_lines(run: RunData) -> Iterator[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from llamasweep.cli.findings_lines import findings_lines, turn_lines
+from llamasweep.cli.findings_lines import findings_lines, stream_lines, turn_lines
 from llamasweep.cli.results_prune import prune
 from llamasweep.errors import StoreError, UsageError
 
@@ -86,7 +86,7 @@ def show(run: str | None, columns: str | None, results: str | None, as_json: boo
     loaded = load_run(find_run(results_root(results), run))
     chosen = _chosen_columns(columns)
     if as_json or chosen:
-        rows = [to_row(attempt) for attempt in loaded.attempts]
+        rows = [to_row(a) | against for a, against in _with_streams(loaded.attempts)]
         picked = [{name: row[name] for name in chosen or row} for row in rows]
         if as_json:
             click.echo(json.dumps([_json_row(row) for row in picked], indent=2))
@@ -94,7 +94,7 @@ def show(run: str | None, columns: str | None, results: str | None, as_json: boo
             click.echo(fitted_table(chosen, [[_cell(v) for v in row.values()] for row in picked]))
         return
     click.echo(_usual_table(loaded.attempts))
-    for line in (*turn_lines(loaded), *findings_lines(loaded)):
+    for line in (*turn_lines(loaded), *stream_lines(loaded), *findings_lines(loaded)):
         click.echo(line)
     for note in loaded.info.notes:
         click.echo(_shown(f"Note: {note}"))
@@ -202,9 +202,10 @@ def _chosen_columns(text: str | None) -> list[str]:
     """Raises UsageError for a column that is not there, with the nearest that is."""
     import difflib
 
+    from llamasweep.results.against_one import NAMES
     from llamasweep.results.columns import ATTEMPT_COLUMNS
 
-    names = [c.name for c in ATTEMPT_COLUMNS]
+    names = [*(c.name for c in ATTEMPT_COLUMNS), *NAMES]
     chosen = [part.strip() for part in (text or "").split(",") if part.strip()]
     for name in chosen:
         if name not in names:
@@ -212,6 +213,17 @@ def _chosen_columns(text: str | None) -> list[str]:
             hint = f"did you mean {near[0]}?" if near else "see: llamasweep results columns"
             raise UsageError(f"there is no column {name!r}", hint=hint)
     return chosen
+
+
+def _with_streams(attempts: Sequence[Attempt]) -> Iterator[tuple[Attempt, dict[str, Any]]]:
+    """Each with its columns against one stream."""
+    from dataclasses import asdict
+
+    from llamasweep.results.against_one import AgainstOne, of_attempts
+
+    found = of_attempts(attempts)
+    for attempt in attempts:
+        yield attempt, asdict(found.get(attempt.attempt_id, AgainstOne()))
 
 
 def _usual_table(attempts: Sequence[Attempt]) -> str:

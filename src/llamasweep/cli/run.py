@@ -205,11 +205,11 @@ def _tell(summary: RunSummary, report: Path | None, sweep: str, *, is_json: bool
 
 
 def _tell_findings(summary: RunSummary) -> None:
-    from llamasweep.cli.findings_lines import findings_lines, turn_lines
+    from llamasweep.cli.findings_lines import findings_lines, stream_lines, turn_lines
     from llamasweep.store.locate import load_run
 
     run = load_run(summary.run_dir)
-    for line in (*turn_lines(run), *findings_lines(run)):
+    for line in (*turn_lines(run), *stream_lines(run), *findings_lines(run)):
         click.echo(f"- {line}")
 
 

@@ -18,6 +18,7 @@ from llamasweep.report.marks import (
     bars_height,
     ceiling_layers,
     end_labels,
+    estimate_layers,
     framed,
     label_layers,
     line_layer,
@@ -125,6 +126,7 @@ def panel_chart(panel: Panel) -> Spec:
         *_dot_layers([p.row for s in panel.series for p in s.points], values, "y"),
         point_layer(panel),
         *ceiling_layers(panel),
+        *estimate_layers(panel),
     ]
     for layer in layers:
         layer["encoding"].setdefault("x", x)

@@ -242,6 +242,10 @@ CeilingLine = tuple[tuple[float | str, float], ...]
 """(position on the axis, exact ceiling in t/s) of each point that has one."""
 
 
+ROOM_ABOVE = 2.2
+"""A line so many times as high as the fastest point squashes what was measured."""
+
+
 def ceilings(panel: Panel) -> dict[CeilingLine, str]:
     """The exact ceilings of a panel that can be drawn without squashing its measurements, with their labels.
 
@@ -251,7 +255,7 @@ def ceilings(panel: Panel) -> dict[CeilingLine, str]:
     found: dict[CeilingLine, list[str]] = {}
     for series in panel.series:
         line = _known_ceilings(series)
-        if len(line) > 1 and max(value for _, value in line) <= top * 2.2:
+        if len(line) > 1 and max(value for _, value in line) <= top * ROOM_ABOVE:
             found.setdefault(line, []).append(series.label)
     is_one = len(found) == 1
     return {line: "ceiling" if is_one else f"ceiling {labels[0]}" for line, labels in found.items()}
@@ -277,6 +281,36 @@ def ceiling_layers(panel: Panel) -> list[Spec]:
             },
         }
     ]
+
+
+def estimates(panel: Panel) -> list[tuple[Series, CeilingLine]]:
+    """What several streams were estimated to reach, of each series where that can be drawn as a ceiling can."""
+    top = max(point.median for series in panel.series for point in series.points)
+    found = []
+    for series in panel.series:
+        known = [(point.x, point.row.attempt.estimate_tps) for point in series.points]
+        line = tuple((x, value) for x, value in known if value is not None)
+        if len(line) > 1 and max(value for _, value in line) <= top * ROOM_ABOVE:
+            found.append((series, line))
+    return found
+
+
+def estimate_layers(panel: Panel) -> list[Spec]:
+    """Dashed ink lines through the estimates."""
+    values = [
+        {"x": x, "estimate": value, "line": index, "of_rows": told(p.row for p in series.points)}
+        for index, (series, line) in enumerate(estimates(panel))
+        for x, value in line
+    ]
+    if not values:
+        return []
+    mark = {"type": "line", "color": PALETTE["ink"], "strokeWidth": 1.25, "strokeDash": [4, 3]}
+    encoding = {
+        "y": speed("estimate"),
+        "detail": {"field": "line"},
+        "description": {"field": "of_rows"},
+    }
+    return [{"data": {"values": values}, "mark": mark, "encoding": encoding}]
 
 
 def _known_ceilings(series: Series) -> CeilingLine:

@@ -19,6 +19,7 @@ from llamasweep.report.depth_loss import loss_words
 from llamasweep.report.names import axis_word, load_words, shown, value_word
 from llamasweep.report.panels import Panel, Point, Series
 from llamasweep.report.rows import Row
+from llamasweep.report.stream_words import latency_words
 from llamasweep.report.told import Told
 
 
@@ -103,7 +104,8 @@ def _streams_title(panel: Panel, told: Told) -> str:
     of_series = f" ({told.name(series.label)})" if len(panel.series) > 1 else ""
     return (
         f"{_streams(many, told)} requests at once {_verbs(panel.kind)} {in_all} the tokens a second of "
-        f"{_streams(few, told)} in all, {each} for each{_overlap(many, few)}{of_series}"
+        f"{_streams(few, told)} in all, {each} for each{latency_words(many, few, panel.kind, told)}"
+        f"{_overlap(many, few)}{of_series}"
     )
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from llamasweep.report.names import axis_word, shown, value_word
 from llamasweep.report.rows import Row, axis_value
+from llamasweep.report.stream_words import stream_ratios
 from llamasweep.report.strips import setting_word
+from llamasweep.results.against_one import NAMES
 from llamasweep.sweep.parameters import Scalar
 
 MAX_CHOICES = 200
@@ -61,6 +63,8 @@ def row_data(rows: Sequence[Row]) -> RowData:
         name: [_plain(get(row)) for row in rows] for name, get in _COLUMNS.items()
     }
     columns |= {name: [_plain(row.settings.get(name)) for row in rows] for name in settings}
+    ratios = stream_ratios(rows)
+    columns |= {name: [_plain(getattr(one, name)) for one in ratios] for name in NAMES}
     return RowData(
         name=rows[0].run_id if rows else "rows",
         n_rows=len(rows),
@@ -99,6 +103,8 @@ _COLUMNS: dict[str, Callable[[Row], object]] = {
     "ceiling_tps": lambda row: row.ceiling.value,
     "ceiling_fraction": lambda row: row.fraction.value,
     "ceiling_bound": _of_attempt("ceiling_bound"),
+    "estimate_tps": _of_attempt("estimate_tps"),
+    "stream_tps": _of_attempt("stream_tps"),
     "pencil_ceiling_tps": lambda row: row.pencil_ceiling.value,
     "pencil_fraction": lambda row: row.pencil_fraction.value,
     "ram_peak_process_bytes": lambda row: row.ram_bytes.value,

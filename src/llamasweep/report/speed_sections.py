@@ -11,6 +11,7 @@ from llamasweep.report import (
     marks,
     panel_titles,
     panels,
+    stream_words,
     strips,
 )
 from llamasweep.report.chart_section import Chart, ChartSection, caption, in_the_table, kind_words
@@ -115,6 +116,10 @@ def _panel_chart(panel: panels.Panel) -> Chart:
     extra = f" Held at {', '.join(panel.fixed)}." if panel.fixed else ""
     if panel.axis == "n_depth":
         extra = depth_loss.share_words(panel) + extra
+    if panel.axis == "concurrency":
+        extra = stream_words.points_words(panel) + extra
+        if marks.estimates(panel):
+            extra = " Dashed ink line: memory time and compute time added, an estimate." + extra
     if marks.ceilings(panel):
         extra = " Ink line: exact ceiling." + extra
     extra += in_the_table(panel.n_left_out, "other series", "other series")

@@ -18,6 +18,7 @@ FORMULAS: dict[str, str] = {
     "share of pencil": "median ÷ pencil_ceiling_tps of the row",
     "ratio": "median of the first row ÷ median of the second",
     "share of a stream": "median of the first row ÷ its concurrency, ÷ the same of the second row",
+    "latency ratio": "ttft_median_s of a prompt test, tpot_median_s of a generation, of the first row ÷ that of the second",
     "size ratio": "model_size_bytes of the first row ÷ that of the second",
     "first token": "ttft_median_s of the row, seconds",
     "turn": "turn of the row",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import Field, fields
+
+from llamasweep.results.against_one import AgainstOne
 from llamasweep.results.columns import TABLES, Column
 from llamasweep.results.records import SCHEMA_VERSION, STATUSES
 
@@ -40,6 +43,14 @@ An absent value is null, never 0; where a reason is known it stands in `reasons`
 below, and in each file's metadata (`llamasweep.units`; the version is `llamasweep.schema_version`).
 """
 
+_MADE_ON_READING = """## made on reading
+
+No file holds these: the row of one stream may be measured after those of several. `llamasweep.load_results`, `llamasweep results
+show --json` and the report's download have them. Null for rows of one stream; for several the reason stands in `against_one_reason`.
+
+| column | type | what |
+|---|---|---|"""
+
 
 def schema_page() -> str:
     """The page in Markdown."""
@@ -51,7 +62,13 @@ def schema_page() -> str:
             *map(_line, columns),
         ]
         parts.append(f"## {name}.parquet: {_TITLES[name]}\n\n" + "\n".join(rows) + "\n")
+    parts.append("\n".join([_MADE_ON_READING, *map(_made_line, fields(AgainstOne))]) + "\n")
     return "\n".join(parts)
+
+
+def _made_line(field: Field[object]) -> str:
+    kind = "text" if field.name.endswith("_reason") else "double"
+    return f"| `{field.name}` | {kind} | {field.metadata['doc']} |"
 
 
 def _line(column: Column) -> str:

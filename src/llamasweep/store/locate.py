@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from llamasweep.errors import StoreError, quoted
+from llamasweep.results.against_one import AXIS, NAMES, NEEDED, against_one
 from llamasweep.results.columns import TABLES
 from llamasweep.results.records import Attempt, RunData, RunInfo
 from llamasweep.store.parquet import INFO_NAME, RunStore
@@ -169,7 +170,8 @@ def load_frame(path: str | Path) -> pd.DataFrame:
     """All attempts of a run, or of every run in a folder, as one DataFrame with every column of every version.
 
     Whole numbers and switches keep their type where values are missing (Int64, boolean). What could not be read is
-    warned of (`UnreadablePartWarning`) and listed in `.attrs["unreadable"]`. Raises StoreError for a newer schema and
+    warned of (`UnreadablePartWarning`) and listed in `.attrs["unreadable"]`. The last columns are those of
+    `results.against_one`, which are made here. Raises StoreError for a newer schema and
     where there is nothing to read.
     """
     run_dirs = _run_dirs(Path(path).expanduser())
@@ -181,7 +183,8 @@ def load_frame(path: str | Path) -> pd.DataFrame:
     ]
     for text in unreadable:
         warnings.warn(text, UnreadablePartWarning, stacklevel=3)
-    frame = _frame(united("cells", [read.rows for read in reads]))
+    table = united("cells", [read.rows for read in reads])
+    frame = _with_streams(_frame(table), table)
     frame.attrs["unreadable"] = unreadable
     return frame
 
@@ -192,6 +195,24 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     frame: pd.DataFrame = table.to_pandas(types_mapper=nullable.get)
     return frame
+
+
+def _with_streams(frame: pd.DataFrame, table: pa.Table) -> pd.DataFrame:
+    """With what several streams are against one."""
+    import pandas as pd  # noqa: PLC0415  (slow to import, and only this needs it)
+
+    has_several = any((n or 1) > 1 for n in table[AXIS].unique().to_pylist())
+    names = [name for name in table.column_names if name in NEEDED]
+    made = against_one(table.select(names).to_pylist()) if has_several else []
+    columns = {
+        name: pd.Series(
+            [getattr(one, name) for one in made] or None,
+            index=frame.index,
+            dtype="object" if name.endswith("_reason") else "float64",
+        )
+        for name in NAMES
+    }
+    return frame.assign(**columns)
 
 
 def _run_dirs(path: Path) -> list[Path]:

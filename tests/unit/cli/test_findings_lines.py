@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.report.factory import measured, run_of
 
-from llamasweep.cli.findings_lines import findings_lines
+from llamasweep.cli.findings_lines import MAX_STREAM_LINES, findings_lines, stream_lines
 from llamasweep.results.records import TelemetryFigures
 
 
@@ -22,3 +22,17 @@ def test_rows_with_one_cause_are_one_line_with_its_numbers() -> None:
     assert "(2 rows)" in line
     assert "60" in line
     assert "\n" not in line
+
+
+def test_several_streams_are_told_against_one_for_a_few_questions() -> None:
+    parts = [
+        measured(10 * n_gen + n, [20.0 * (1 + n / 10)] * 3, n_gen=n_gen, test_label=f"tg{n_gen}",
+                 requested={"concurrency": n})
+        for n_gen in range(1, MAX_STREAM_LINES + 3)
+        for n in (1, 2, 4)
+    ]  # fmt: skip
+    *lines, more = stream_lines(run_of(parts))
+    assert len(lines) == MAX_STREAM_LINES
+    assert all("4 streams: 1.27 times the tokens a second of one" in line for line in lines)
+    assert more == "2 more of several streams: llamasweep results show --json"
+    assert list(stream_lines(run_of([measured(1, [20.0])]))) == []

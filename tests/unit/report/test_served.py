@@ -149,13 +149,15 @@ def test_panels_along_the_load_say_what_all_and_what_each_gets() -> None:
     rows = _rows(served_parts())
     titles = [_plain(panel_titles.panel_title(p)) for p in panels.panels(rows, "concurrency")]
     assert titles == [
-        "8 requests at once write 2.44 times the tokens a second of 1 in all, 31 % for each",
-        "8 requests at once read 1.07 times the tokens a second of 1 in all, 13 % for each",
+        "8 requests at once write 2.44 times the tokens a second of 1 in all, 31 % for each, "
+        "at 3.27 times the latency (TPOT)",
+        "8 requests at once read 1.07 times the tokens a second of 1 in all, 13 % for each, "
+        "at 7.44 times the latency (TTFT)",
     ]
     (base, samples), *others = served_parts((1, 8))
     shaky = (replace(base, min_tps=10.0, max_tps=50.0), samples)
     (tg, _) = panels.panels(_rows([shaky, *others]), "concurrency")
-    assert panel_titles.panel_title(tg).endswith("for each, with overlapping ranges")
+    assert panel_titles.panel_title(tg).endswith("the latency (TPOT), with overlapping ranges")
     (cache,) = panels.panels(rows, "prompt_cache")
     assert _plain(panel_titles.panel_title(cache)) == (
         "Prompt reading goes 12.5 times as fast with a prompt that the server has read before"

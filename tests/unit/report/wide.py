@@ -234,7 +234,11 @@ def _served(number: int, kind: str, tps: float, requested: dict[str, Any]) -> Pa
         )  # fmt: skip
     n, ttft_s = requested["concurrency"], 512 / tps if is_pp else 0.05
     return streamed(
-        (base, samples), n_requests=5 * n, ttft_median_s=ttft_s * n, ttft_p95_s=ttft_s * n * 1.1
+        (base, samples),
+        n_requests=5 * n,
+        ttft_median_s=ttft_s * n,
+        ttft_p95_s=ttft_s * n * 1.1,
+        tpot_median_s=None if is_pp else n / tps,
     )
 
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.report.factory import measured
 
-from llamasweep.results.against_one import NAMES, NO_ONE_STREAM, AgainstOne, against_one
+from llamasweep.results.against_one import (
+    NAMES,
+    NO_ONE_STREAM,
+    AgainstOne,
+    against_one,
+    most_streams,
+    of_attempts,
+    stream_words,
+)
 
 
 def row(n_streams: int | None, rate: float | None, **changes: Any) -> dict[str, Any]:
@@ -93,3 +102,22 @@ def test_a_failed_row_of_several_streams_has_nothing_to_tell() -> None:
 def test_the_columns_have_sentences() -> None:
     assert "throughput_ratio" in NAMES
     assert len(NAMES) == 6
+
+
+def test_the_row_of_the_most_streams_speaks_for_its_question() -> None:
+    attempts = [
+        measured(place, [rate] * 3, requested={"concurrency": n})[0]
+        for place, (n, rate) in enumerate([(1, 28.0), (32, 194.0), (4, 80.0)])
+    ]
+    ((most, against),) = most_streams(attempts)
+    assert most.requested["concurrency"] == 32
+    assert stream_words(most, against).endswith(
+        "32 streams: 6.93 times the tokens a second of one, each token takes 4.62 times as long"
+    )
+    assert set(of_attempts(attempts)) == {attempts[1].attempt_id, attempts[2].attempt_id}
+
+
+def test_a_run_of_one_stream_has_nothing_to_tell() -> None:
+    attempts = [measured(1, [28.0])[0]]
+    assert of_attempts(attempts) == {}
+    assert most_streams(attempts) == []

@@ -156,6 +156,28 @@ def test_load_results_unites_runs_of_several_versions_and_loses_no_column(tmp_pa
     assert frame.attrs["unreadable"] == []
 
 
+def test_load_results_holds_several_streams_against_one(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, run_info())
+    rows = [
+        attempt(attempt_id=f"a{n}", requested={"concurrency": n}, median_tps=tps)
+        for n, tps in ((1, 28.0), (32, 194.0))
+    ]
+    store.write_group("g1", rows)
+
+    frame = llamasweep.load_results(store.run_dir).set_index("concurrency")
+
+    assert frame.loc[32, "throughput_ratio"] == pytest.approx(194 / 28)
+    assert frame.loc[32, "latency_ratio"] == pytest.approx(32 * 28 / 194)
+    assert frame["against_one_reason"].isna().all()
+    assert frame.loc[[1], "throughput_ratio"].isna().all()
+
+
+def test_load_results_has_the_columns_of_streams_where_there_are_none(tmp_path: Path) -> None:
+    frame = llamasweep.load_results(_run(tmp_path, "quick", 8).run_dir)
+    assert frame["throughput_ratio"].isna().all()
+    assert frame["throughput_ratio"].dtype == "float64"
+
+
 def test_load_results_warns_of_what_it_could_not_read(tmp_path: Path) -> None:
     store = RunStore.create(tmp_path, run_info())
     for number in range(2):
