@@ -18,6 +18,8 @@ MEASURES: dict[str, str] = {
     "tpot": "time per token after the first",
     "e2e": "time of the whole request",
 }
+KIND_OF = {"ttft": "pp", "tpot": "tg", "e2e": "pg"}
+"""The kind of test that asks for a measure: of equally long lines its own speaks in the title."""
 AXES = ("turn", "concurrency", "n_depth", "n_prompt")
 """What latency is drawn along, the first of them that varies."""
 MAX_LINES = 6
@@ -85,7 +87,7 @@ def title(view: Latency) -> str:
     medians = [timing.median_s for line in view.lines for timing in line]
     if view.axis is None:
         return f"{word}: {figures.span(duration(min(medians)), duration(max(medians)))}"
-    best = max(view.lines, key=len)
+    best = max(view.lines, key=lambda line: (len(line), line[0].row.kind == KIND_OF[view.measure]))
     first, last = best[0], best[-1]
     if view.axis == "turn" and 1 < len(view.lines) <= MAX_TITLE_LINES:
         ends = [line[-1] for line in view.lines if line[-1].x == last.x]

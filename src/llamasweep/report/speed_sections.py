@@ -118,8 +118,9 @@ def _panel_chart(panel: panels.Panel) -> Chart:
         extra = depth_loss.share_words(panel) + extra
     if panel.axis == "concurrency":
         extra = stream_words.points_words(panel) + extra
+        extra += stream_words.expected_words(panel)
         if marks.estimates(panel):
-            extra = " Dashed ink line: memory time and compute time added, an estimate." + extra
+            extra = " Dashed ink line: what is expected." + extra
     if marks.ceilings(panel):
         extra = " Ink line: exact ceiling." + extra
     extra += in_the_table(panel.n_left_out, "other series", "other series")

@@ -34,17 +34,30 @@ def points_words(panel: Panel) -> str:
         return ""
     found = stream_ratios([point.row for point in series.points])[1:]
     words = [
-        f"{figures.count(int(float(point.x)))} at once {figures.times(one.throughput_ratio)} the throughput"
-        + (
-            ""
-            if one.latency_ratio is None
-            else f" at {figures.times(one.latency_ratio)} the latency"
-        )
+        f"{figures.count(int(float(point.x)))} at once {_by(one.throughput_ratio)} the throughput"
+        + ("" if one.latency_ratio is None else f" at {_by(one.latency_ratio)} the latency")
         for point, one in zip(others, found, strict=True)
         if one.throughput_ratio is not None
     ]
     of_series = f" ({series.label})" if len(panel.series) > 1 else ""
     return f" Against 1{of_series}: {'; '.join(words)}." if words else ""
+
+
+def expected_words(panel: Panel) -> str:
+    """What the most streams of the longest series are expected to reach, and at most; '' where nothing is known."""
+    last = max(panel.series, key=lambda one: len(one.points)).points[-1]
+    estimate_tps, ceiling_tps = last.row.attempt.estimate_tps, last.row.ceiling.value
+    if estimate_tps is None or ceiling_tps is None or float(last.x) < 2:
+        return ""
+    bound = "by the reference peak" if last.row.attempt.ceiling_is_reference else "at most"
+    return (
+        f" {figures.count(int(float(last.x)))} at once: {figures.rate(estimate_tps)} expected (memory time and compute time "
+        f"added), {figures.rate(ceiling_tps)} {bound} (the longer of both)."
+    )
+
+
+def _by(ratio: float) -> str:
+    return f"{figures.number(ratio)}{figures.THIN}\N{MULTIPLICATION SIGN}"
 
 
 def stream_ratios(rows: Sequence[Row]) -> list[AgainstOne]:

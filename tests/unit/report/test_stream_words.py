@@ -20,7 +20,9 @@ def rows(parts: list[Part]) -> tuple[Row, ...]:
 
 
 def plain(text: str) -> str:
-    return text.replace("\u202f", " ").replace("\u00a0", " ")
+    return (
+        text.replace("\N{MULTIPLICATION SIGN}", "x").replace("\u202f", " ").replace("\u00a0", " ")
+    )
 
 
 def batched(streams: tuple[int, ...] = (1, 2, 4), *, estimates: bool = True) -> list[Part]:
@@ -45,14 +47,14 @@ def panel_of(parts: list[Part]) -> panels.Panel:
 def test_each_number_of_streams_is_told_against_one() -> None:
     words = plain(stream_words.points_words(panel_of(served_parts())))
     assert words.startswith(" Against 1: 2 at once ")
-    assert words.endswith("8 at once 2.44 times the throughput at 3.27 times the latency.")
+    assert words.endswith("8 at once 2.44 x the throughput at 3.27 x the latency.")
 
 
 def test_streams_without_requests_wait_as_long_as_their_share_says() -> None:
     words = plain(stream_words.points_words(panel_of(batched())))
     assert words == (
-        " Against 1: 2 at once 1.50 times the throughput at 1.33 times the latency; "
-        "4 at once 2.00 times the throughput at 2.00 times the latency."
+        " Against 1: 2 at once 1.50 x the throughput at 1.33 x the latency; "
+        "4 at once 2.00 x the throughput at 2.00 x the latency."
     )
 
 
@@ -71,7 +73,8 @@ def test_the_estimate_is_a_dashed_line_with_its_words() -> None:
     assert layer["mark"]["strokeDash"]
     assert [v["estimate"] for v in layer["data"]["values"]] == [38.0, 50.0]
     (section,) = speed_sections.axis_sections(rows(batched()))
-    assert "Dashed ink line" in section.charts[0].caption
+    assert "Dashed ink line: what is expected." in section.charts[0].caption
+    assert "4 at once: 50.0 t/s expected" in plain(section.charts[0].caption)
     assert marks.estimate_layers(panel_of(batched(estimates=False))) == []
 
 
