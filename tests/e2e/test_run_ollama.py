@@ -134,6 +134,8 @@ def test_llama_bench_measures_the_very_file_that_ollama_serves(desk: Desk) -> No
         assert "-t 1" in found["same_weights_settings"]
         assert "-b 512" in found["same_weights_settings"]
         assert "no_same_weights" not in found["flags"]
+        is_beside = not has_engine_inside(find_ollama().parts[-3])
+        assert found["server_build"] == ("b10488" if is_beside else None)
     page = desk.folder / "page.html"
     assert desk.call("report", "--out", str(page)).code == 0
     text = page.read_text(encoding="utf-8")

@@ -29,6 +29,8 @@ def placed(serving: Serving, job: Job, model: str) -> tuple[dict[str, Any], set[
     flags = check_placement(running, shown, n_ctx=n_ctx, knows_gpu=serving.log.knows_gpu)
     mode = f"{job.options['mode']}, {job.options['template']}"
     columns: dict[str, Any] = {"server_version": serving.version, "request_mode": mode}
+    if serving.log.build is not None:
+        columns["server_build"] = f"b{serving.log.build}"
     own = by_name.get(full_name(shown))
     if own is not None:
         columns |= {

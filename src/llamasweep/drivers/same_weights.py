@@ -93,6 +93,8 @@ def run_bench(
         return None
     return {
         "same_weights_tps": median(rates),
+        "same_weights_min_tps": min(rates),
+        "same_weights_max_tps": max(rates),
         "same_weights_build": bench.label,
         "same_weights_settings": " ".join(_settings(argv))[:_LONGEST_TEXT],
     }

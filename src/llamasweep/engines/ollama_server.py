@@ -90,6 +90,7 @@ _VERSION = re.compile(r'msg="Listening on \S{1,80} \(version ([^)"]{1,80})\)"')
 _SYSTEM = re.compile(r"system_info: (.{1,2000})|msg=system (.{1,2000})")
 _CACHED = re.compile(r"cached n_tokens = ([0-9]{1,9})")
 _N_PROMPT = re.compile(r"n_ctx_slot = ([0-9]{1,9}).* task\.n_tokens = ([0-9]{1,9})")
+_BUILD = re.compile(r"common_params_print_info: build ([0-9]{1,9}) ")
 _KV_CACHE = re.compile(r"\bK \((\w{1,10})\): .{1,40}, V \((\w{1,10})\)")
 _SHORTENED = re.compile(r'msg="truncating input prompt"|msg="requested context size too large')
 _INT_FLAGS = {
@@ -112,13 +113,15 @@ _PAIR = re.compile(r"([A-Za-z]{1,40}):(\S{0,80})")
 class ServerLog:
     """Facts of a server's log, line by line; None where it has not said.
 
-    libraries: what it computes with: cpu, CUDA, ROCm …. runners: settings of each runner that it started, by our names, the
-    last one last. cached_counts: tokens of each prompt that came from the cache, in order (engine beside: v0.30 on).
-    prompts: (window, tokens) of each prompt. notes: lines on prompts and contexts that were cut.
+    build: number of the llama.cpp that it starts (v0.30 on). libraries: what it computes with: cpu, CUDA, ROCm …. runners:
+    settings of each runner that it started, by our names, the last one last. cached_counts: tokens of each prompt that came from
+    the cache, in order (engine beside: v0.30 on). prompts: (window, tokens) of each prompt. notes: lines on prompts and contexts
+    that were cut.
     """
 
     version: str | None = None
     system: str | None = None
+    build: int | None = None
     libraries: set[str] = field(default_factory=set)
     runners: list[dict[str, Applied]] = field(default_factory=list)
     cached_counts: list[int] = field(default_factory=list)
@@ -147,14 +150,21 @@ class ServerLog:
             _keep(self.runners, read_command(_unquoted(match[1])))
         elif match := _LOAD_REQUEST.search(line):
             self._refine(_unquoted(match[1]))
-        elif match := _COMPUTE.search(line):
+        elif _SHORTENED.search(line):
+            _keep(self.notes, line[:400])
+        else:
+            self._identify(line)
+
+    def _identify(self, line: str) -> None:
+        """What the server and its programs are, told once."""
+        if match := _COMPUTE.search(line):
             self.libraries.add(match[1])
         elif match := _VERSION.search(line):
             self.version = match[1]
         elif match := _SYSTEM.search(line):
             self.system = (match[1] or match[2]).strip()
-        elif _SHORTENED.search(line):
-            _keep(self.notes, line[:400])
+        elif match := _BUILD.search(line):
+            self.build = int(match[1])
 
     def _refine(self, request: str) -> None:
         """Engines inside tell their settings in a request after the command."""

@@ -26,6 +26,7 @@ def same_weights_chart(view: SameWeights) -> Spec:
     text = {"type": "text", "align": "left", "dx": 10, "color": PALETTE["ink"], "fontSize": 13}
     layers: list[Spec] = [
         range_layer("x"),
+        _bench_range(view.kind),
         _points(view.kind, "bench", "bench_words", is_filled=False),
         _points(view.kind, "median", "words", is_filled=True),
         {
@@ -47,13 +48,28 @@ def same_weights_chart(view: SameWeights) -> Spec:
 
 def _values(pair: Pair) -> Spec:
     found = row_figures(pair.row)
-    ends = [found["median"], found["high"], pair.bench_tps]
+    low, high = pair.bench_range or (None, None)
+    ends = [found["median"], found["high"], pair.bench_tps, high]
     return found | {
+        "bench_low": low,
+        "bench_high": high,
         "name": shown(pair.label, 60),
         "bench": pair.bench_tps,
         "bench_words": told([pair.row], pair_words(pair)),
         "label_x": max(end for end in ends if end is not None),
-        "label": figures.percent(pair.share),
+        "label": f"{figures.percent(pair.share)}: {figures.number(found['median'])} of {figures.number(pair.bench_tps)}",
+    }
+
+
+def _bench_range(kind: str) -> Spec:
+    return {
+        "transform": [{"filter": "isValid(datum.bench_low)"}],
+        "mark": {"type": "rule", "color": PALETTE[kind], "strokeWidth": 1.25},
+        "encoding": {
+            "x": speed("bench_low"),
+            "x2": {"field": "bench_high"},
+            "description": {"field": "of_row"},
+        },
     }
 
 

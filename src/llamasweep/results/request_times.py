@@ -78,10 +78,17 @@ class RequestTimes:
     same_weights_tps: float | None = column(
         "llama-bench on the server's own file with the same settings, median", unit="tps"
     )
+    same_weights_min_tps: float | None = column(
+        "llama-bench on the server's own file, its slowest repetition", unit="tps"
+    )
+    same_weights_max_tps: float | None = column(
+        "llama-bench on the server's own file, its fastest repetition", unit="tps"
+    )
     same_weights_build: str | None = column("build of that llama-bench")
     same_weights_settings: str | None = column("flags of that llama-bench")
     request_mode: str | None = column("how Ollama was asked: verbose or api; raw or own template")
     server_version: str | None = column("as the server calls itself")
+    server_build: str | None = column("build of llama.cpp in the server, as its log tells")
     server_model_digest: str | None = column("digest of the model's manifest, as Ollama tells")
     server_context_tokens: int | None = column(
         "window of one slot that the server says it allocated", unit="count"

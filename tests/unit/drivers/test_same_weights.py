@@ -52,6 +52,7 @@ def test_a_program_that_gives_no_row_gives_no_columns(tmp_path: Path) -> None:
     found = run_bench(build(), argv, TG, tmp_path, lambda: said.append(1))
     assert found is not None
     assert found["same_weights_tps"] == pytest.approx(80)
+    assert (found["same_weights_min_tps"], found["same_weights_max_tps"]) == (50, 100)
     assert found["same_weights_build"] == "b11434"
     assert "-t 2" in found["same_weights_settings"]
     assert "jsonl" not in found["same_weights_settings"]

@@ -108,6 +108,8 @@ def test_version_library_and_processor_are_read() -> None:
     )
     log.feed("cmn  common_param: system_info: n_threads = 2 | CPU : AVX2 = 1 | ")
     assert log.version == "0.32.15"
+    log.feed("cmn  common_param: common_params_print_info: build 10488 (sdist) with GNU 12.2.0 for")
+    assert log.build == 10488
     assert not log.knows_gpu
     assert log.system == "n_threads = 2 | CPU : AVX2 = 1 |"
     log.feed('msg="inference compute" id=0 library=CUDA compute=8.9')
