@@ -49,6 +49,7 @@ def test_the_first_wrapper_that_forces_a_small_batch_is_found(desk: Desk, tmp_pa
     assert len(told["suspects"]) <= 2
     assert told["is_confirmed"]
     assert told["step"]["high"] < 0.95
+    assert {"name": "n_ubatch", "a": "64", "b": "8", "is_default": True} in told["differences"]
     assert told["n_measurements"] == len(desk.rows())
     applied = {(r.build_label, r.applied.get("n_ubatch")) for r in desk.rows()}
     assert {("w1", 64), ("w8", 8)} <= applied

@@ -36,6 +36,10 @@ def bisect_lines(found: BisectFound) -> list[str]:
             *table_lines(("build", "is", "against the good end", "rounds", ""), _rows(found)),
             "",
         ]
+    if found.n_spoiled:
+        lines.append(
+            f"{found.n_spoiled} measurements were spoiled (the machine throttled, or memory was taken); they count all the same."
+        )
     lines += [*_answer_lines(found), _count_line(found)]
     return [printable(line) for line in lines]
 
@@ -90,6 +94,8 @@ def _answer_lines(found: BisectFound) -> list[str]:
 
 
 def _found_lines(found: BisectFound) -> list[str]:
+    from llamasweep.report.compare_words import difference_lines
+
     answer = found.answer
     assert answer is not None  # noqa: S101  (of these two states)
     good, suspects = found.names[answer.good], [found.names[i] for i in answer.suspects]
@@ -103,6 +109,9 @@ def _found_lines(found: BisectFound) -> list[str]:
         lines.append(
             f"On {found.step.n_rounds} fresh rounds {suspects[-1]} is {change_words(found.step)} against {good}."
         )
+    told = difference_lines(found.differences)
+    if told:
+        lines += [f"What else differs ({good} | {suspects[-1]}):", *(f"  {line}" for line in told)]
     if answer.confidence is not None:
         lines.append(f"Confidence: at least {answer.confidence:.1%}.")
     else:
@@ -153,6 +162,11 @@ def plain_bisection(found: BisectFound, exit_code: int) -> dict[str, Any]:
         "first_slow": None if answer is None else found.names[answer.bad],
         "suspects": [] if answer is None else [found.names[i] for i in answer.suspects],
         "titles": found.titles,
+        "differences": [
+            {"name": d.name, "a": d.a, "b": d.b, "is_default": d.is_default}
+            for d in found.differences
+        ],
+        "n_spoiled": found.n_spoiled,
         "hung": [] if answer is None else [found.names[i] for i in answer.hung],
         "is_confirmed": None if answer is None else answer.is_confirmed,
         "confidence": None if answer is None else answer.confidence,

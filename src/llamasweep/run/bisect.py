@@ -18,12 +18,14 @@ from llamasweep.errors import UsageError
 from llamasweep.run.bisect_journal import open_journal
 from llamasweep.run.bisect_steps import Steps, StepTold, StoppedError, choose_cell
 from llamasweep.run.campaign import Begun, RunOptions, begin, deadline_s
+from llamasweep.run.noise import SPOILED
 from llamasweep.run.progress import Progress
 from llamasweep.run.resolve import OnSynth
 from llamasweep.run.sides import floor_finder
 from llamasweep.stats.bisection import Answer, Bisection, Confirm
 from llamasweep.stats.bisection_step import STEP_ROUNDS, share_explained
 from llamasweep.stats.confirm import LEAST_ROUNDS, Confirmation
+from llamasweep.stats.differences import Difference, differences
 from llamasweep.stats.sequential import Decision
 from llamasweep.stats.verdicts import Comparison
 from llamasweep.sweep.spec import SweepSpec
@@ -64,6 +66,8 @@ class BisectFound:
     step: Comparison | None
     share: float | None
     titles: dict[str, str]
+    differences: tuple[Difference, ...]
+    n_spoiled: int
     n_measured: int
     n_measurements: int
     least_steps: int
@@ -229,8 +233,8 @@ class _Search:
                 continue
             told = self.steps.probe(self.names[action.index], self.n_steps)
             self.told.append(told)
-            self.steps.progress.note(_step_line(told, self.bisection))
             self.bisection.tell(action.index, told.outcome)
+            self.steps.progress.note(_step_line(told, self.bisection))
             again = self.steps.ends_again(self.n_steps + 1)
             if again.verdict in ("same", "faster") and again.n_rounds >= LEAST_PAIRS_AGAIN:
                 self.is_same_again = True
@@ -242,7 +246,7 @@ class _Search:
         session = self.steps.begun.session
         cell = self.steps.journal.cell_id
         whole = self.steps.ends_again(self.n_steps + 1) if cell and self.told else None
-        if whole is None and cell in self.decisions:
+        if cell in self.decisions and (whole is None or whole.ratio is None):
             whole = self.decisions[cell].comparison
         is_told = self.confirmed is not None and self.answer is not None
         step = self.confirmed.comparison if self.confirmed is not None and is_told else None
@@ -260,6 +264,8 @@ class _Search:
             step=step,
             share=None if step is None or whole is None else share_explained(step, whole),
             titles=self._titles(),
+            differences=self._differences(cell),
+            n_spoiled=self._n_spoiled(),
             n_measured=self.steps.n_now,
             n_measurements=len(session.done),
             least_steps=self.bisection.least_steps,
@@ -270,6 +276,21 @@ class _Search:
         suspects = self.answer.suspects if self.answer is not None else ()
         told = {self.names[i]: self.line.title(self.names[i]) for i in suspects[:MOST_TITLES]}
         return {name: title for name, title in told.items() if title is not None}
+
+    def _differences(self, cell: str | None) -> tuple[Difference, ...]:
+        if self.answer is None or cell is None:
+            return ()
+        ends = (self.names[self.answer.good], self.names[self.answer.bad])
+        good, bad = (list(self.steps.table.of(cell, name).values()) for name in ends)
+        return differences(good, bad)
+
+    def _n_spoiled(self) -> int:
+        return sum(
+            bool(SPOILED & set(row.flags))
+            for of_cell in self.steps.table.rows.values()
+            for of_build in of_cell.values()
+            for row in of_build.values()
+        )
 
     def _state(self) -> State:
         if self.stopped_by is not None:
@@ -283,15 +304,17 @@ class _Search:
 
 def _step_line(told: StepTold, bisection: Bisection) -> str:
     words = {
-        "good": "as fast as the good build",
+        "good": "fast",
         "bad": "slow",
         "hang": "hangs, which counts as slow",
+        "skip": "skipped",
     }
     what = words.get(told.outcome, told.outcome)
-    reason = f" ({told.reason})" if told.reason else ""
-    good, bad = bisection.bounds()
+    reason = f" ({told.reason.splitlines()[0]})" if told.reason else ""
+    good, slow = bisection.bounds()
     rounds = f" after {told.n_rounds} rounds" if told.n_rounds else ""
-    return f"{told.name}: {what}{rounds}{reason}; {bad - good} builds were left before it"
+    left = f"{slow - good} builds are left" if slow - good > 1 else "one build is left"
+    return f"{told.name}: {what}{rounds}{reason}; {left} that may have made it slower"
 
 
 def _cell_words(steps: Steps, cell: str | None) -> str | None:
