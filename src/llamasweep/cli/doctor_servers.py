@@ -72,7 +72,8 @@ def server_lines(servers: dict[str, Any]) -> list[tuple[str, str]]:
     where = f"{server['url']}{' (OLLAMA_HOST)' if server['is_named'] else ''}"
     if server["version"] is None:
         asked = "" if server["url"] is None else f" at {where}"
-        lines.append(("-", f"no server of Ollama answers{asked}: {server['reason']}"))
+        reason = server["reason"].removeprefix(f"{server['url']} ")
+        lines.append(("-", f"no server of Ollama answers{asked}: {reason}"))
     else:
         n_models = len(server["models"])
         lines.append(("+", f"Ollama {server['version']} answers at {where}, models: {n_models}"))

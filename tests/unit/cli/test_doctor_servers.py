@@ -30,7 +30,7 @@ def told(found: dict[str, Any]) -> str:
 def test_what_is_not_there_is_said_with_its_reason() -> None:
     text = told(find_servers([]))
     assert "- no Ollama is on PATH" in text
-    assert "- no server of Ollama answers at http://127.0.0.1:9: " in text
+    assert "- no server of Ollama answers at http://127.0.0.1:9: cannot be reached" in text
     assert "- no build has a llama-server" in text
 
 
