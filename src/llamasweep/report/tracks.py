@@ -53,7 +53,7 @@ class Scale:
 
     end_fraction: right end as a share of each row's exact ceiling; None where no row has one, and then end_tps is the
     end in t/s. reason: why rows have no exact ceiling, None where all have one. has_pencil: some pencil ceiling is drawn.
-    is_reference: some row's ceiling rests on a peak that an engine may exceed, and is no bound.
+    is_reference: some row's ceiling rests on a peak that an engine may exceed, and is no bound. has_bound: some row's is one.
     """
 
     end_fraction: float | None
@@ -61,6 +61,7 @@ class Scale:
     reason: str | None
     has_pencil: bool
     is_reference: bool = False
+    has_bound: bool = True
 
 
 def scale_of(rows: Sequence[Row | None]) -> Scale | None:
@@ -79,6 +80,7 @@ def scale_of(rows: Sequence[Row | None]) -> Scale | None:
             reason=reason,
             has_pencil=any(pencils),
             is_reference=any(row.attempt.ceiling_is_reference for row in with_ceiling),
+            has_bound=not all(row.attempt.ceiling_is_reference for row in with_ceiling),
         )
     top = max(_top(row) for row in measured)
     near = [pencil for pencil in pencils if pencil is not None and pencil <= top * 2]

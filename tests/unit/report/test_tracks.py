@@ -141,3 +141,18 @@ def test_no_pencil_is_made_up_beside_an_exact_ceiling() -> None:
     assert (track.ceiling, track.pencil, track.band_low, track.band_high) == (1.0, None, None, None)
     assert scale is not None
     assert not scale.has_pencil
+
+
+@pytest.mark.parametrize(
+    ("are_references", "is_reference", "has_bound"),
+    [((False,), False, True), ((True,), True, False), ((False, True), True, True)],
+)
+def test_a_scale_says_whether_its_tracks_end_at_bounds_references_or_both(
+    are_references: tuple[bool, ...], *, is_reference: bool, has_bound: bool
+) -> None:
+    parts = [
+        measured(place, [20.0, 20.1], ceiling_is_reference=flag, requested={"concurrency": place})
+        for place, flag in enumerate(are_references, start=1)
+    ]
+    scale, _ = _drawn(parts)
+    assert (scale.is_reference, scale.has_bound) == (is_reference, has_bound)
