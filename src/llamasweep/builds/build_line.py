@@ -211,9 +211,12 @@ def pypi_line(
     """
     known = registry or Registry()
     first, last = (_version(text) for text in (good, bad))
+    tools = installation.read_machine()
 
     def plan_of(number: int) -> installation.InstallPlan:
-        return installation.make_plan(number, backend=backend, extra=extra, registry=known)
+        return installation.make_plan(
+            number, backend=backend, extra=extra, registry=known, tools=tools
+        )
 
     if first >= last:
         raise UsageError(

@@ -41,6 +41,8 @@ LIKELY_ROUNDS = 8
 LEAST_PAIRS_AGAIN = 6
 COMPILE_MINUTES = 5
 MOST_TITLES = 20
+NOT_ASKED = ("unsupported", "skipped")
+"""Rows for which no engine ran."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -267,7 +269,7 @@ class _Search:
             differences=self._differences(cell),
             n_spoiled=self._n_spoiled(),
             n_measured=self.steps.n_now,
-            n_measurements=len(session.done),
+            n_measurements=sum(status not in NOT_ASKED for status, _ in session.done.values()),
             least_steps=self.bisection.least_steps,
             stopped_by=self.stopped_by,
         )
