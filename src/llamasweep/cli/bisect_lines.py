@@ -134,8 +134,9 @@ def _named(names: list[str]) -> str:
 
 def _count_line(found: BisectFound) -> str:
     n = sum(step.n_rounds > 0 for step in found.steps)
+    built = "1 build" if n == 1 else f"{n} builds"
     return (
-        f"{found.n_measurements} measurements in all, {found.n_measured} now; {n} builds measured between the ends "
+        f"{found.n_measurements} measurements in all, {found.n_measured} now; {built} measured between the ends "
         f"(log2 minimum: {found.least_steps}). Run: {found.run_dir}"
     )
 
