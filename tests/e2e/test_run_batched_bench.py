@@ -47,6 +47,10 @@ def test_many_streams_are_measured_as_the_program_does(desk: Desk) -> None:
         (r["test_kind"], r["n_depth"], r["concurrency"]): r["median_tps"]
         for r in cells.to_dict("records")
     }
+    many = cells[cells["concurrency"] == 8]
+    assert (many["latency_ratio"] * many["throughput_ratio"]).round(6).eq(8).all()
+    assert (many["stream_tps"] * 8).sub(many["median_tps"]).abs().lt(1e-6).all()
+    assert many["ceiling_tps"].notna().sum() >= 2  # of generation; prompts need a known peak
     # Weights are read once for all streams, so that eight give more than one, and each less.
     assert rates["tg", 0, 1] * 1.1 < rates["tg", 0, 8] < rates["tg", 0, 1] * 8
     assert not engines_alive([str(desk.folder)])

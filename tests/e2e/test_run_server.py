@@ -20,7 +20,7 @@ MODEL = "models: [{synth: tiny-llama, quants: [Q4_0]}]\n"
 def test_streams_are_measured_by_the_client_and_by_the_server(desk: Desk, build: str) -> None:
     find_program(build, "llama-server")
     sweep = desk.write_sweep(
-        f"{HEAD}{MODEL}builds: [{build}]\ntests: [pp128, tg16, pg64+8]\nrepetitions: 3\n"
+        f"{HEAD}{MODEL}builds: [{build}]\ntests: [pp128, tg64, pg64+8]\nrepetitions: 3\n"
         "matrix: {threads: [1], concurrency: [1, 4]}\n"
     )
 
@@ -49,6 +49,12 @@ def test_streams_are_measured_by_the_client_and_by_the_server(desk: Desk, build:
     )
     assert four["tg"]["stream_tps"] == pytest.approx(four["tg"]["median_tps"] / 4)
     assert math.isnan(four["pg"]["ceiling_tps"])  # its streams overlap
+    for kind, measure in (("pp", "ttft"), ("tg", "tpot"), ("pg", "e2e")):
+        row, alone = four[kind], one[kind]
+        assert row["throughput_ratio"] == pytest.approx(row["median_tps"] / alone["median_tps"])
+        longer = row[f"{measure}_median_s"] / alone[f"{measure}_median_s"]
+        assert row["latency_ratio"] == pytest.approx(longer)
+    assert "4 streams: " in ended.stdout + ended.stderr
     assert not engines_alive([str(desk.folder)])
 
 

@@ -114,15 +114,20 @@ def test_more_streams_give_more_throughput_at_more_latency(
         assert len(timings) == 2 * n_streams
         figures[n_streams] = latency_figures(timings[n_streams:], n_streams=n_streams)
     for found in figures.values():
-        assert found.ttft_ms.median is not None
-        assert found.ttft_ms.p95 is not None
-        assert found.ttft_ms.p95 >= found.ttft_ms.median
+        for spread in (found.ttft_ms, found.tpot_ms, found.e2e_ms):
+            assert spread.n == found.n_streams
+            assert spread.median is not None
+            assert spread.p95 is not None
+            assert spread.p95 >= spread.median > 0
+        assert found.e2e_ms.median > found.ttft_ms.median  # type: ignore[operator]
         assert found.n_counted == 0
     ratios = concurrency_ratios(figures[1], figures[8])
     assert ratios.e2e is not None
     assert ratios.e2e > 1.5
     assert ratios.ttft is not None
     assert ratios.ttft > 1.5
+    assert ratios.tpot is not None
+    assert ratios.tpot > 1.2
 
 
 def test_a_cached_prompt_comes_sooner_and_is_told(
