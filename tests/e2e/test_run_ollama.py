@@ -118,6 +118,24 @@ def test_server_wide_settings_are_cells_of_another_server(desk: Desk) -> None:
     assert (cells["flash_attn_applied"] == "on").all()
 
 
+def test_several_streams_are_measured_on_a_server_with_as_many_slots(desk: Desk) -> None:
+    cells = run(
+        desk,
+        f"{HEAD}mode: api\nbuilds: ['{find_ollama()}']\ntests: [pp128, tg32]\nrepetitions: 3\n"
+        "matrix: {threads: 1, num_ctx: 512, concurrency: [1, 3]}\n",
+    )
+    assert set(cells["status"]) == {"ok"}, cells["error_message"].dropna().unique()
+    assert (cells["concurrency_applied"] == cells["concurrency"]).all()
+    assert (cells["num_ctx_applied"] == 512).all()
+    assert (cells["n_requests"] == 3 * cells["concurrency"]).all()
+    rows = cells.set_index(["test_kind", "concurrency"])
+    assert rows.loc[("pp", 3), "ttft_median_s"] > 1.2 * rows.loc[("pp", 1), "ttft_median_s"]
+    assert rows.loc[("tg", 3), "median_tps"] > rows.loc[("tg", 1), "median_tps"] / 2
+    assert rows.loc[("tg", 3), "tpot_median_s"] > rows.loc[("tg", 1), "tpot_median_s"]
+    one = rows.loc[("tg", 1)]
+    assert one["median_tps"] == pytest.approx(one["server_tg_tps"], rel=0.35)
+
+
 def test_llama_bench_measures_the_very_file_that_ollama_serves(desk: Desk) -> None:
     find_program("10488", "llama-bench")
     cells = run(

@@ -4,7 +4,8 @@
     tg N      its time from the first generated token to the last, with N + 1 asked for
     pg N+M    both together
 
-Both modes have only the server's clock in common, so rates rest on it; times at the client stand beside them in columns.
+Both modes have only the server's clock in common, so rates rest on it; times at the client stand beside them in columns. Where a
+cell names how many streams it has (`concurrency`), rates rest on the client's clock, as `requests` counts them.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from llamasweep.drivers.ollama_plan import Plan, Reply, plan_of
 from llamasweep.drivers.ollama_server import Serving
 from llamasweep.drivers.ollama_told import applied_by, doubts_of, placed, time_columns
 from llamasweep.drivers.same_weights import FAILED, axes_of, bench_argv, run_bench
+from llamasweep.engines.at_once import ask_at_once, first_reason
 from llamasweep.engines.driven import DriverRow, Job, Step, progress_line
 from llamasweep.engines.http_exchange import RequestError
 from llamasweep.engines.ollama import read_bench
 from llamasweep.engines.ollama_answers import Asked, blob_path, check_room
-from llamasweep.engines.ollama_api import OPTIONS, Generate, generate
+from llamasweep.engines.ollama_api import OPTIONS, Generate, OllamaAnswer, generate
 from llamasweep.engines.ollama_names import RAW_TEMPLATE, cell_name
 from llamasweep.engines.ollama_run import MAX_PROMPT_BYTES, describe_run, read_run
 from llamasweep.engines.prompts import PromptShape, answered_count, calibrate
+from llamasweep.results.request_load import request_load
 from llamasweep.run.process import clean_environment
+from llamasweep.sweep.cell import Cell
 
 TRIES = 4
 """A model may end an answer early; that many prompts are tried before a repetition is given up."""
@@ -97,7 +101,7 @@ def measure_ollama(serving: Serving, job: Job, *, print_row: Say, print_line: Sa
         tell("starting")
         row = _measured(measuring, plan_of(cell), index, tell)
         found = beside.get(index, {})
-        lacks = bool(job.options["bench"]) and not found
+        lacks = bool(job.options["bench"]) and _is_comparable(cell) and not found
         flags = (*row.flags, FAILED) if lacks else row.flags
         columns = {**load_columns, **row.columns, **found}
         print_row(replace(row, columns=columns, flags=flags).line())
@@ -115,12 +119,19 @@ def _same_weights(measuring: Measuring, print_line: Say) -> dict[int, dict[str, 
     serving.server.unload(serving.model)
     found: dict[int, dict[str, Any]] = {}
     for index, cell in enumerate(cells):
+        if not _is_comparable(cell):
+            continue
         argv = bench_argv(bench, blob, cell.test, axes_of(cell, applied), measuring.job.n_reps)
         columns = run_bench(bench, argv, cell.test, Path(serving.home), lambda: print_line(line))
-        if columns is not None and cell.get("prompt_cache") != "warm":
+        if columns is not None:
             found[index] = columns
     serving.server.load(serving.model, measuring.settings)
     return found
+
+
+def _is_comparable(cell: Cell) -> bool:
+    """Whether llama-bench asks the same: neither many users nor a prompt that was read before."""
+    return request_load(dict(cell.params)).is_one_new_request
 
 
 def _load(measuring: Measuring) -> dict[str, Any]:
@@ -141,29 +152,32 @@ def _measured(measuring: Measuring, plan: Plan, index: int, tell: Callable[..., 
             tell("warmup prompt")
             _ask(measuring, plan, model, None)
         n_cached_before = len(log.cached_counts)
-        replies: list[Reply] = []
+        rounds: list[list[Reply]] = []
         for repetition in range(measuring.job.n_reps):
             tell("prompt", repetition)
-            replies.append(_ask(measuring, plan, model, _first_tps(plan, replies)))
+            rounds.append(_ask(measuring, plan, model, _first_tps(plan, rounds)))
         placement, flags = placed(serving, measuring.job, model)
+    replies = [reply for found in rounds for reply in found]
     flags |= doubts_of(plan, replies, serving.version, log.cached_counts[n_cached_before:])
+    spans = [plan.span(found) for found in rounds]
     return DriverRow(
         cell_index=index,
         test=plan.cell.test,
-        samples_ns=tuple(plan.span_ns(reply.durations) for reply in replies),
-        started_ns=tuple(plan.started_ns(reply) for reply in replies),
-        n_tokens=tuple(plan.n_tokens(reply.durations) for reply in replies),
-        columns={**time_columns(replies), **placement},
+        samples_ns=tuple(span.end_ns - span.start_ns for span in spans),
+        started_ns=tuple(span.start_ns for span in spans),
+        n_tokens=tuple(span.n_tokens for span in spans),
+        columns={**time_columns(replies, plan.n_streams or 1), **placement},
         applied=applied_by(serving, placement),
         flags=tuple(sorted(flags)),
     )
 
 
-def _first_tps(plan: Plan, replies: list[Reply]) -> float | None:
-    """Against which a cache shows; None for the few tokens that only start a generation, whose rates jump by themselves."""
-    if not replies or not plan.cell.test.n_prompt:
+def _first_tps(plan: Plan, rounds: list[list[Reply]]) -> float | None:
+    """Against which a cache shows; None for the few tokens that only start a generation, and for several streams, whose rates
+    jump by themselves."""
+    if not rounds or not plan.cell.test.n_prompt or len(rounds[0]) > 1:
         return None
-    return replies[0].durations.timings.prompt_tps
+    return rounds[0][0].durations.timings.prompt_tps
 
 
 def _asked(measuring: Measuring, plan: Plan) -> Asked:
@@ -194,14 +208,17 @@ def _model_for(measuring: Measuring, plan: Plan) -> Iterator[str]:
         serving.remove(name)
 
 
-def _ask(measuring: Measuring, plan: Plan, model: str, first_tps: float | None) -> Reply:
-    """One repetition; a model that ends its answer early is asked again with other words."""
+def _ask(measuring: Measuring, plan: Plan, model: str, first_tps: float | None) -> list[Reply]:
+    """One repetition, with a reply per stream; a model that ends its answer early is asked again with other words."""
     for n_left in reversed(range(TRIES)):
-        text = measuring.text(plan.n_prompt)
+        texts = [measuring.text(plan.n_prompt) for _ in range(plan.n_streams or 1)]
         try:
             if plan.is_warm:
-                _once(measuring, plan, model, text, None)
-            return _once(measuring, plan, model, text, first_tps)
+                for text in texts:
+                    _once(measuring, plan, model, text, None)
+            if len(texts) > 1:
+                return _at_once(measuring, plan, texts)
+            return [_once(measuring, plan, model, texts[0], first_tps)]
         except RequestError as problem:
             if problem.kind != "early_stop" or not n_left:
                 raise
@@ -213,10 +230,31 @@ def _once(
 ) -> Reply:
     if measuring.is_verbose:
         return _run_once(measuring, plan, model, text, first_tps)
-    request = measuring.request(
-        text, plan.n_gen, n_prompt=plan.n_prompt, has_warm_cache=plan.is_warm
+    found = generate(
+        measuring.serving.address, _request(measuring, plan, text), first_prompt_tps=first_tps
     )
-    found = generate(measuring.serving.address, request, first_prompt_tps=first_tps)
+    return _replied(found)
+
+
+def _at_once(measuring: Measuring, plan: Plan, texts: list[str]) -> list[Reply]:
+    """All of them together. Raises the first RequestError of its streams."""
+    address = measuring.serving.address
+    requests = [_request(measuring, plan, text) for text in texts]
+    outcomes = ask_at_once(
+        len(requests),
+        lambda index, ready: _replied(generate(address, requests[index], before_send=ready)),
+    )
+    problem = first_reason(outcomes)
+    if problem is not None:
+        raise problem
+    return [outcome for outcome in outcomes if isinstance(outcome, Reply)]
+
+
+def _request(measuring: Measuring, plan: Plan, text: str) -> Generate:
+    return measuring.request(text, plan.n_gen, n_prompt=plan.n_prompt, has_warm_cache=plan.is_warm)
+
+
+def _replied(found: OllamaAnswer) -> Reply:
     return Reply(
         durations=found.durations, ended_ns=time.time_ns(), flags=found.flags, timing=found.timing
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from llamasweep.drivers.requests import Span, span_of
 from llamasweep.engines.http_exchange import RequestError
 from llamasweep.engines.ollama import LEAST_PROMPT_TOKENS
 from llamasweep.engines.ollama_answers import OllamaDurations
@@ -23,12 +26,34 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What a cell asks for. n_prompt, n_gen: tokens of the request."""
+    """What a cell asks for. n_prompt, n_gen: tokens of the request. n_streams: at once; None where the cell names no number, and
+    Ollama's own clock counts."""
 
     cell: Cell
     n_prompt: int
     n_gen: int
     is_warm: bool
+    n_streams: int | None = None
+
+    def span(self, replies: Sequence[Reply]) -> Span:
+        """A repetition, in Unix time: of several streams by our clock, since no server's clock spans them, and so too of the one
+        that they are held against. Raises RequestError where nobody told."""
+        timings = [reply.timing for reply in replies if reply.timing is not None]
+        if self.n_streams is not None and timings:
+            found = span_of(self.cell.test.kind, timings)
+            offset_ns = time.time_ns() - time.monotonic_ns()
+            return Span(
+                start_ns=found.start_ns + offset_ns,
+                end_ns=found.end_ns + offset_ns,
+                n_tokens=found.n_tokens,
+            )
+        (reply,) = replies
+        start_ns = self.started_ns(reply)
+        return Span(
+            start_ns=start_ns,
+            end_ns=start_ns + self.span_ns(reply.durations),
+            n_tokens=self.n_tokens(reply.durations),
+        )
 
     def n_tokens(self, found: OllamaDurations) -> int:
         """What one repetition counts, by the server's own count. Raises RequestError where it did not tell."""
@@ -75,10 +100,11 @@ class Plan:
 
 def plan_of(cell: Cell) -> Plan:
     """The request of a cell."""
-    test = cell.test
+    test, streams = cell.test, cell.get("concurrency")
     return Plan(
         cell=cell,
         n_prompt=test.n_prompt if test.n_prompt else max(cell.n_depth, LEAST_PROMPT_TOKENS),
         n_gen={"pp": 1, "tg": test.n_gen + 1, "pg": test.n_gen}[test.kind],
         is_warm=cell.get("prompt_cache") == "warm",
+        n_streams=None if streams is None else int(streams),
     )

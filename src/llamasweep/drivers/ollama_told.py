@@ -51,6 +51,8 @@ def applied_by(serving: Serving, placement: Mapping[str, Any]) -> dict[str, Scal
     found: dict[str, Scalar] = {name: said[name] for name in _FROM_LOG if name in said}
     if "server_context_tokens" in placement:
         found["num_ctx"] = placement["server_context_tokens"]
+    if "n_parallel" in said:
+        found["concurrency"] = said["n_parallel"]
     if said.get("type_kv"):
         found |= {"type_k": str(said["type_kv"]), "type_v": str(said["type_kv"])}
     flash_attn = _FLASH_NUMBERS.get(str(said.get("flash_attn")))
@@ -80,10 +82,10 @@ def doubts_of(
     return flags
 
 
-def time_columns(replies: Sequence[Reply]) -> dict[str, Any]:
+def time_columns(replies: Sequence[Reply], n_streams: int) -> dict[str, Any]:
     """By the client's clock where there was one, and by the server's."""
     timings = [reply.timing for reply in replies if reply.timing is not None]
-    known = latency_columns(timings, 1) if timings else {"n_requests": len(replies)}
+    known = latency_columns(timings, n_streams) if timings else {"n_requests": len(replies)}
     own = [reply.durations.timings for reply in replies]
     cached = [t.cached_count for t in own if t.cached_count is not None]
     more = {

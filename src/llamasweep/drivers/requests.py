@@ -21,6 +21,7 @@ from typing import Any
 
 from llamasweep.drivers import conversations
 from llamasweep.drivers.conversations import Held, Prompt, Talk
+from llamasweep.engines.at_once import first_reason
 from llamasweep.engines.driven import DriverRow, Job, Step, progress_line
 from llamasweep.engines.http_exchange import RequestError, ServerAddress, call_json
 from llamasweep.engines.openai_client import (
@@ -221,10 +222,9 @@ def _sent(asking: Asking, plan: _Plan, prompts: Sequence[Prompt]) -> list[Answer
     if len(requests) == 1:
         return [complete(asking.address, requests[0])]
     outcomes = complete_at_once(asking.address, requests)
-    problems = [outcome for outcome in outcomes if isinstance(outcome, RequestError)]
-    if problems:
-        # one stream that fails keeps the others from starting: its own words are the reason
-        raise next((p for p in problems if p.kind != "not_reachable"), problems[0])
+    problem = first_reason(outcomes)
+    if problem is not None:
+        raise problem
     return [outcome for outcome in outcomes if isinstance(outcome, Answer)]
 
 

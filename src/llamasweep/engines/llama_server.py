@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from llamasweep.engines.at_once import MAX_STREAMS
 from llamasweep.engines.base import Call, CallOptions
 from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
 from llamasweep.engines.llama_bench_flags import model_restrictions
-from llamasweep.engines.openai_client import MAX_STREAMS
 from llamasweep.results.server_flags import SPELLED, context_for
 from llamasweep.sweep.blocks import TEST
 from llamasweep.sweep.cell import Block, Group

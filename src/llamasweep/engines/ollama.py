@@ -1,7 +1,7 @@
 """Ollama as an engine: which server and model a group gets, and what Ollama cannot be asked. Pure.
 
-Context, batch, threads and layers are the model's; KV type and flash attention are the server's, so that cells which differ in
-them need a server that we start. Measured by `drivers.ollama`.
+Context, batch, threads and layers are the model's; KV type, flash attention and parallel slots are the server's, so that cells
+which differ in them need a server that we start. Measured by `drivers.ollama`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from typing import Any
 from llamasweep.engines.base import Call, CallOptions
 from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
 from llamasweep.engines.llama_bench_flags import FLAGS
-from llamasweep.engines.llama_server import TAG_TOKENS, depth_restrictions
+from llamasweep.engines.llama_server import (
+    TAG_TOKENS,
+    depth_restrictions,
+    stream_restrictions,
+)
 from llamasweep.engines.ollama_answers import parse_version
 from llamasweep.engines.ollama_server import KV_TYPES
 from llamasweep.results.server_flags import context_for
@@ -32,7 +36,11 @@ _OF_REQUESTS = frozenset({"n_depth", "prompt_cache", "concurrency"})
 _USE_MMAP = {"mmap": True, "none": False}
 _WRONG_PROMPT_TIMES = frozenset({(0, 12, 5), (0, 12, 6)})
 
-ONE_STREAM = "one stream of Ollama is measured here; `engine: openai` on its /v1 measures several"
+ONE_ANSWER = "`ollama run` answers one request; `mode: api` measures several streams"
+NOT_OURS_AT_ONCE = (
+    "how many requests Ollama at {url} answers at once is its server's setting and not told; `builds` names a program to start "
+    "with as many slots, `engine: openai` on its /v1 measures several streams as they come"
+)
 NO_TURNS = "turns of a conversation are measured with `engine: openai` on Ollama's /v1"
 NOT_OURS = "{name} is a setting of Ollama's whole server, and the one at {url} is not ours to set"
 LAST_BATCH_ONLY = (
@@ -50,6 +58,7 @@ class Ollama(Driven):
         return [
             *depth_restrictions(block),
             *_unknown_axes(axes),
+            *_streams(block, build),
             *_no_gpu(axes, build),
             *_kv_types(axes),
             *_server_wide(axes, build),
@@ -143,9 +152,11 @@ def _trained(model: Model) -> int | None:
     return model.facts.n_ctx_train if model.facts else None
 
 
-def _server_settings(axes: Mapping[str, tuple[Scalar, ...]]) -> dict[str, str | bool]:
+def _server_settings(axes: Mapping[str, tuple[Scalar, ...]]) -> dict[str, str | bool | int]:
     """As `ollama_server.ServerSettings` names them."""
-    found: dict[str, str | bool] = {}
+    found: dict[str, str | bool | int] = {}
+    if "concurrency" in axes:
+        found["n_parallel"] = int(axes["concurrency"][0])
     if "type_k" in axes:
         found["type_kv"] = str(axes["type_k"][0])
     flash_attn = axes.get("flash_attn", ("auto",))[0]
@@ -189,9 +200,18 @@ def _unknown_axes(axes: Mapping[str, tuple[Scalar, ...]]) -> list[Restriction]:
             found += _refuse(name, values, NO_TURNS)
         elif name not in _OF_MODELS | _OF_SERVERS | _OF_REQUESTS:
             found += _refuse(name, values, f"Ollama has no setting for {name}")
-    found += _refuse("concurrency", [v for v in axes.get("concurrency", ()) if v != 1], ONE_STREAM)
     modes = [v for v in axes.get("load_mode", ()) if v not in ("auto", *_USE_MMAP)]
     return found + _refuse("load_mode", modes, "Ollama knows load_mode as auto, mmap and none")
+
+
+def _streams(block: Block, build: Build) -> list[Restriction]:
+    """Several at once want a server that was started for so many, and an interface that takes them."""
+    several = [v for v in dict(block.axes).get("concurrency", ()) if v != 1]
+    if "://" in build.path:
+        return _refuse("concurrency", several, NOT_OURS_AT_ONCE.format(url=build.path))
+    if not build.knows("api"):
+        return _refuse("concurrency", several, ONE_ANSWER)
+    return stream_restrictions(block)
 
 
 def _no_gpu(axes: Mapping[str, tuple[Scalar, ...]], build: Build) -> list[Restriction]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,8 +127,11 @@ def generate(
     limits: Limits | None = None,
     *,
     first_prompt_tps: float | None = None,
+    before_send: Callable[[], object] | None = None,
 ) -> OllamaAnswer:
     """Ask once. first_prompt_tps: the server's rate of the first repetition, against which a cache shows.
+
+    before_send: called on the open connection, to start many at once.
 
     Raises RequestError where the answer is no measurement: see `ollama_answers.check_answer`; also where the stream ends
     without its final chunk, as it does at the limit of repeated tokens.
@@ -139,6 +142,8 @@ def generate(
     reader = LineReader()
     with Exchange(address, limits) as exchange:
         connect_ns = exchange.connect()
+        if before_send is not None:
+            before_send()
         sent_ns = exchange.send("POST", "/api/generate", body)
         reply = exchange.reply()
         if reply.content_type not in ("application/x-ndjson", "application/json"):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from llamasweep.engines.at_once import ask_at_once
 from llamasweep.engines.http_exchange import (
     Exchange,
     Limits,
@@ -28,7 +28,6 @@ from llamasweep.results.latency import RequestTiming, ServerTimings
 
 DEFAULT_BASE_URL = "http://127.0.0.1:8080"
 """llama-server's; not localhost, whose lookup may try another protocol first."""
-MAX_STREAMS = 512
 _DONE = b"[DONE]"
 _TEXT_NAMES = ("content", "reasoning_content", "reasoning")
 _STREAM_TYPES = ("text/event-stream", "application/octet-stream", "text/plain")
@@ -298,32 +297,7 @@ def complete_at_once(
 
     Raises UsageError for more than 512 streams.
     """
-    if not 0 < len(requests) <= MAX_STREAMS:
-        raise UsageError(
-            f"{len(requests)} streams at once; from 1 to {MAX_STREAMS} can be measured"
-        )
-    outcomes: list[Outcome | None] = [None] * len(requests)
-    gate = threading.Barrier(len(requests))
-    has_passed = [False] * len(requests)
-
-    def ask(index: int) -> None:
-        def wait_for_all() -> None:
-            gate.wait()
-            has_passed[index] = True
-
-        try:
-            outcomes[index] = complete(address, requests[index], limits, before_send=wait_for_all)
-        except RequestError as problem:
-            outcomes[index] = problem
-        except threading.BrokenBarrierError:
-            outcomes[index] = RequestError("not_reachable", "another stream could not connect")
-        if not has_passed[index]:
-            gate.abort()  # nobody waits for one that never comes
-
-    threads = [threading.Thread(target=ask, args=(i,), daemon=True) for i in range(len(requests))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    lost = RequestError("garbage_output", "the request ended without an outcome")
-    return tuple(outcome or lost for outcome in outcomes)
+    return ask_at_once(
+        len(requests),
+        lambda index, ready: complete(address, requests[index], limits, before_send=ready),
+    )

@@ -33,7 +33,7 @@ def server_builds(
 ) -> tuple[Build, ...]:
     """Programs or servers in place of builds. has_gpu: of this machine. companion: llama-bench beside them.
 
-    Their hash also holds how they are asked: a sweep that goes on in another mode measures anew.
+    Their hash also holds how they are asked: a sweep that goes on in another mode measures anew. Their options name the mode.
 
     Raises EngineNotFoundError, BuildError and UsageError.
     """
@@ -54,7 +54,9 @@ def _as_asked(build: Build, spec: SweepSpec, companion: Build | None) -> Build:
     wish, beside = spec.server, companion.content_hash if companion is not None else ""
     identity = f"{build.content_hash} {wish.mode} {wish.template} {beside}"
     digest = hashlib.sha256(identity.encode()).hexdigest()[:32]
-    return replace(build, content_hash=digest, companion=companion)
+    return replace(
+        build, content_hash=digest, companion=companion, options=build.options | {wish.mode}
+    )
 
 
 def _at_home(build: Build, *, has_gpu: bool) -> Build:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.engines.made import PG, PP, TG, cell
 
@@ -9,6 +11,7 @@ from llamasweep.drivers.ollama_plan import Plan, Reply, plan_of
 from llamasweep.drivers.ollama_told import doubts_of
 from llamasweep.engines.http_exchange import RequestError
 from llamasweep.engines.ollama_answers import OllamaDurations
+from llamasweep.results.latency import RequestTiming
 from llamasweep.sweep.cell import Test
 
 MS = 1_000_000
@@ -56,6 +59,26 @@ def test_a_generation_counts_the_tokens_after_its_first() -> None:
 def test_a_prompt_began_before_the_token_that_followed_it() -> None:
     assert COLD.n_tokens(reply().durations) == 16
     assert COLD.started_ns(reply()) == (1000 - 80 - 16) * MS
+
+
+def timed(sent: int, *events: int) -> Reply:
+    timing = RequestTiming(sent_ns=sent, event_ns=events, n_gen=len(events), n_prompt=16)
+    return replace(reply(), timing=timing)
+
+
+def test_one_request_is_timed_by_ollama_where_no_number_of_streams_is_named() -> None:
+    found = COLD.span([timed(0, 50 * MS)])
+    assert (found.end_ns - found.start_ns, found.n_tokens) == (16 * MS, 16)
+
+
+def test_streams_are_timed_together_by_our_own_clock() -> None:
+    plan = plan_of(cell(PP, concurrency=2))
+    found = plan.span([timed(0, 50 * MS), timed(1 * MS, 90 * MS)])
+    assert (found.end_ns - found.start_ns, found.n_tokens) == (90 * MS, 32)
+    one = plan_of(cell(PP, concurrency=1)).span([timed(0, 50 * MS)])
+    assert one.end_ns - one.start_ns == 50 * MS  # alike, since the two are held against each other
+    by_run = plan_of(cell(PP, concurrency=1)).span([reply()])
+    assert by_run.end_ns - by_run.start_ns == 16 * MS
 
 
 @pytest.mark.parametrize("test", [TG, PG])

@@ -74,6 +74,18 @@ def test_server_wide_settings_belong_to_the_server_that_we_start() -> None:
     assert found == {"type_kv": "q8_0", "flash_attn": True}
 
 
+def test_several_streams_get_a_server_with_as_many_slots() -> None:
+    by_api = replace(program(), options=frozenset({"api"}))
+    assert reasons(block(TG, concurrency=(1, 4)), by_api) == {}
+    assert job_of(block(TG, concurrency=4), by_api, mode="api").options["server"] == {
+        "n_parallel": 4
+    }
+    (where,) = reasons(block(TG, concurrency=(1, 4)), THERE).values()
+    assert where == {"concurrency": frozenset({4})}
+    (reason,) = reasons(block(TG, concurrency=9999), by_api)
+    assert "more than 512 requests" in reason
+
+
 def test_window_and_batch_are_always_said() -> None:
     assert job_of(block(PP, TG)).options["settings"] == {"n_ctx": 4096, "n_batch": 512}
     asked = block(PP, num_ctx=256, n_batch=1024, n_threads=2, n_gpu_layers=-1, load_mode="none")
@@ -119,7 +131,7 @@ def test_the_depth_of_a_generation_counts() -> None:
     [
         ({"poll": 0}, "no setting for poll"),
         ({"n_ubatch": 128}, "no setting for n_ubatch"),
-        ({"concurrency": 2}, "one stream"),
+        ({"concurrency": 2}, "`mode: api` measures several"),
         ({"turn": (1, 2)}, "on Ollama's /v1"),
         ({"load_mode": "mlock"}, "auto, mmap and none"),
         ({"type_k": "q5_1", "type_v": "q5_1"}, "of type f16, q8_0, q4_0"),
