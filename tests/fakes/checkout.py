@@ -16,6 +16,7 @@ project(fake LANGUAGES NONE)
 set(made "${CMAKE_BINARY_DIR}/bin/llama-bench")
 add_custom_command(
   OUTPUT "${made}"
+  COMMAND sh "${CMAKE_SOURCE_DIR}/compile.sh"
   COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_BINARY_DIR}/bin"
   COMMAND "${CMAKE_COMMAND}" -E copy "${CMAKE_SOURCE_DIR}/llama-bench" "${made}"
   DEPENDS "${CMAKE_SOURCE_DIR}/llama-bench")
@@ -47,14 +48,19 @@ def git(folder: Path, *words: str) -> str:
 
 
 def write_checkout(
-    folder: Path, behaviours: Sequence[dict[str, Any] | None], *, order_log: Path | None = None
+    folder: Path, behaviours: Sequence[dict[str, Any] | None], *, hang: Path | None = None
 ) -> list[str]:
-    """Commits "change 1", "change 2" … whose builds behave so, None for one that does not compile; their hashes."""
+    """Commits "change 1", "change 2" … whose builds behave so, None for one that does not compile; their hashes.
+
+    hang: while this file is there, compiling takes for ever, and `<hang>.began` says that it has begun.
+    """
     folder.mkdir(parents=True)
+    waits = "" if hang is None else f"if test -e '{hang}'; then : >'{hang}.began'; sleep 600; fi\n"
+    (folder / "compile.sh").write_text(waits)
     git(folder, "init", "--quiet")
     commits = []
     for number, behaviour in enumerate(behaviours, start=1):
-        write_build(folder, number=number, behaviour=behaviour or {}, order_log=order_log)
+        write_build(folder, number=number, behaviour=behaviour or {})
         (folder / "CMakeLists.txt").write_text(_CMAKE + (_BROKEN if behaviour is None else ""))
         git(folder, "add", "--all")
         git(folder, "commit", "--quiet", "--message", f"change {number}")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.fakes.checkout import git, missing_tools, write_checkout
 from tests.fakes.models import write_model
-from tests.integration.running import Desk
+from tests.integration.running import Desk, engines_alive
 
 from llamasweep.builds.git_checkout import open_checkout
 from llamasweep.cache import cache_root
@@ -20,6 +22,7 @@ pytestmark = pytest.mark.skipif(
     bool(missing_tools()), reason=f"needs {', '.join(missing_tools())} on PATH"
 )
 
+_LONGEST_WAIT_S = 60.0
 FAST = {"tg_tps": 4000, "noise": 0.0}
 SLOW = {"tg_tps": 3600, "noise": 0.0}
 SWEEP = (
@@ -75,6 +78,31 @@ def test_the_commit_is_found_past_one_that_does_not_compile_and_the_checkout_is_
     assert f"  {short[4]}  change 5" in again.stdout
     assert "measurements in all, 0 now" in again.stdout
     assert "compiling" not in again.stderr
+
+
+def test_ctrl_c_while_a_commit_is_compiled_ends_the_compiler_and_the_same_command_goes_on(
+    desk: Desk, sweep: Path, tmp_path: Path
+) -> None:
+    checkout, hang = tmp_path / "llama.cpp", tmp_path / "hang"
+    hang.touch()
+    commits = write_checkout(checkout, [FAST, SLOW], hang=hang)
+    words = ("bisect", "--plain", "--git", str(checkout), "--good", commits[0], "--bad", "main")
+    process = desk.start(*words, "--", str(sweep))
+    began = tmp_path / "hang.began"
+    end_s = time.monotonic() + _LONGEST_WAIT_S
+    while not began.exists() and time.monotonic() < end_s:
+        time.sleep(0.01)
+
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=_LONGEST_WAIT_S)
+
+    assert process.returncode == 130, stderr
+    assert not engines_alive([str(cache_root() / "git")])
+    hang.unlink()
+    ended = desk.call(*words, "--max-time", "1ms", "--", str(sweep))
+    assert ended.code == 4, ended.stderr
+    assert "Time is up; the same command continues" in ended.stdout
+    assert f"compiling {commits[1][:12]}" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ It knows argv lists and log files, not llama.cpp.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ from llamasweep.errors import BrokenBuildError, BuildError
 
 _STEP = re.compile(rb"^\[(\d+)/(\d+)\]")
 _N_TAIL_LINES = 8
+_POLITE_S = 5.0
 _OF_THE_SOURCE = ("configure", "compile")
 _DROPPED_VARIABLES = ("CMAKE_GENERATOR", "CMAKE_ARGS", "NINJA_STATUS", "PYTHONPATH", "MAKEFLAGS")
 
@@ -103,7 +105,7 @@ class Steps:
             process.wait()
         finally:
             if process.poll() is None:
-                end_group(process)
+                _end(process)
             process.stdout.close()
         return process.returncode, list(telling or last)
 
@@ -129,6 +131,14 @@ class Steps:
                 f"{argv[0]!r} cannot be started: {problem.strerror}",
                 hint="Check that the program exists and may be executed.",
             ) from problem
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a step, politely first: Ninja's compilers are in groups of their own, and only Ninja itself ends them."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_POLITE_S)
+    end_group(process)
 
 
 def _spelled(argv: list[str]) -> str:
