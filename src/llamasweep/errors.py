@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 EXIT_OK = 0
 EXIT_CELLS_FAILED = 1
@@ -54,8 +54,7 @@ class UsageError(LlamasweepError):
     exit_code = EXIT_USAGE
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SweepProblem:
+class SweepProblem(NamedTuple):
     """One thing wrong in a sweep file.
 
     file: path as given. line: 1-based, None where no line is known. where: the path in the document,

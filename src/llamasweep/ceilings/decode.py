@@ -5,7 +5,6 @@ One device holds everything here; several are in `placement`, several streams in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from llamasweep.ceilings.assumptions import Assumption, Bandwidth, Peak, ridge_flop_per_byte
@@ -109,8 +108,7 @@ def fraction_of(tps: float, ceiling_tps: float) -> float:
     return tps / ceiling_tps
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PencilModel:
+class PencilModel(NamedTuple):
     """A model known by its numbers only. params, active_params: whole counts. bits_per_weight: real."""
 
     params: float

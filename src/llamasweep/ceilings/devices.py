@@ -9,9 +9,9 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from llamasweep.errors import UsageError
 
@@ -50,8 +50,7 @@ _GLUED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """One row of the table. Rates are peaks without sparsity; None is "no figure with a source".
 
     device_class: gpu, soc or "cpu platform" (memory of a kind, no processor). memory_bytes: what
@@ -147,8 +146,9 @@ def find_devices(name: str) -> tuple[Device, ...]:
     asked = _words(name)
     if not asked:
         return ()
+    candidates = [device for device in devices() if _has_letters_of(device, asked)]
     for rule in (_is_name, _is_same_words, _is_shortened):
-        found = tuple(device for device in devices() if rule(device, folded, asked))
+        found = tuple(device for device in candidates if rule(device, folded, asked))
         if found:
             return found
     return ()
@@ -199,6 +199,13 @@ def _has_memory(device: Device, memory_bytes: int | None) -> bool:
 
 def _names(device: Device) -> Iterable[str]:
     return (device.name, *device.aliases)
+
+
+def _has_letters_of(device: Device, asked: frozenset[str]) -> bool:
+    """Whether the words can be the device's at all: a cheap look that spares the splitting of most names into words."""
+    text = "".join((*_names(device), device.memory_type or "")).casefold()
+    squeezed = "".join(filter(str.isalnum, text))
+    return all(word in squeezed for word in asked)
 
 
 def _is_name(device: Device, folded: str, _: frozenset[str]) -> bool:

@@ -57,9 +57,7 @@ def _memory(asked: str, *, is_known: bool) -> MemoryWords | None:
 
 def as_plain(device: Device) -> dict[str, Any]:
     """A row as JSON values; what has no figure is null."""
-    from dataclasses import asdict
-
-    return {**asdict(device), "aliases": list(device.aliases)}
+    return {**device._asdict(), "aliases": list(device.aliases)}
 
 
 def _show_all(found: tuple[Device, ...], *, is_json: bool) -> None:

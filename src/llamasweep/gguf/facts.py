@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from llamasweep.errors import ModelFileError
 from llamasweep.gguf.ggml_types import file_type, file_type_by_short_name
@@ -15,8 +16,7 @@ SYNTHETIC_KEY = "llamasweep.synthetic"
 """Metadata key, a bool, in every model that llamasweep wrote."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TensorInfo:
+class TensorInfo(NamedTuple):
     """One tensor of a GGUF file: ne is the shape with the contiguous dimension first."""
 
     name: str
