@@ -341,6 +341,21 @@ def test_leftovers_are_told_with_sizes_and_builds_work_without_them(workshop: Wo
     assert Path(build.path).is_file()
 
 
+def test_commits_that_a_bisection_compiled_are_leftovers(workshop: Workshop) -> None:
+    build = installation.install(workshop.plan())
+    delete_leftovers(workshop.registry, find_leftovers(workshop.registry))
+    program = workshop.cache / "git" / "0123" / "builds-4567" / "89ab" / "bin" / "llama-bench"
+    program.parent.mkdir(parents=True)
+    program.write_text("x" * 100)
+
+    found = find_leftovers(workshop.registry)
+
+    assert [(one.what, one.n_bytes) for one in found] == [("commits that bisect compiled", 100)]
+    delete_leftovers(workshop.registry, found)
+    assert not (workshop.cache / "git" / "0123").exists()
+    assert workshop.registry.list() == [build]
+
+
 def test_without_leftovers_nothing_is_deleted(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "empty")
     assert find_leftovers(registry) == []

@@ -211,7 +211,8 @@ def remove(name: str) -> None:
 @command.command()
 @click.option("--yes", "is_sure", is_flag=True, help="Delete; without it, only the list is shown.")
 def prune(is_sure: bool) -> None:
-    """Show, and with --yes delete, what builds no longer need: sources, object files, broken installations.
+    """Show, and with --yes delete, what builds no longer need: sources, object files, broken installations, and
+    the commits that `bisect --git` compiled.
 
     Programs added later (--with) then take as long as a new build.
 
