@@ -68,7 +68,10 @@ class DecodePart(NamedTuple):
 
 
 class PrefillPart(NamedTuple):
-    """Reading a prompt. is_reference: the peak is a line to compare with, faster units exist."""
+    """Reading a prompt. is_reference: the peak is a line to compare with, faster units exist.
+
+    pencil_ceiling_tps: by 2 x all parameters; of a model known by three numbers by 2 x the active ones.
+    """
 
     n_prompt: int
     n_passes: int | None = None

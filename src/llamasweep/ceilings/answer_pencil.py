@@ -105,7 +105,7 @@ def _decode(model: PencilModel, question: Question, main: Processor) -> DecodePa
         weight_bytes_per_token=model.bytes_per_token,
         bandwidth_bytes_per_s=main.bytes_per_s,
         pencil_ceiling_tps=None if bandwidth is None else model.ceiling_tps(bandwidth),
-        flop_per_token=2.0 * model.active_params,
+        flop_per_token=model.flop_per_token,
         flop_per_byte=model.decode_flop_per_byte,
         ridge_flop_per_byte=None
         if peak is None or bandwidth is None
@@ -117,9 +117,9 @@ def _prefill(model: PencilModel, question: Question, main: Processor) -> Prefill
     peak = _peak(model, main)
     return PrefillPart(
         n_prompt=question.n_prompt,
-        flop_per_token=2.0 * model.active_params,
+        flop_per_token=model.flop_per_token,
         pencil_flop_per_token=model.pencil_flop_per_token,
-        pencil_ceiling_tps=None if peak is None else peak.flop_per_s / model.pencil_flop_per_token,
+        pencil_ceiling_tps=None if peak is None else peak.flop_per_s / model.flop_per_token,
         peak_flop_per_s=None if peak is None else peak.flop_per_s,
         is_reference=None if peak is None else peak.is_reference,
         reason=NO_PEAK if peak is None else NO_FILE,

@@ -136,6 +136,11 @@ class PencilModel(NamedTuple):
         return 2 / self.bytes_per_param
 
     @property
+    def flop_per_token(self) -> float:
+        """2 x active params."""
+        return 2 * self.active_params
+
+    @property
     def pencil_flop_per_token(self) -> float:
         """2 x params, experts that are not chosen included: what people compute by hand."""
         return 2 * self.params

@@ -199,7 +199,7 @@ def _prefill(answer: Answer) -> Iterator[str]:
     rate = prefill.ceiling_tps
     if rate is None:
         if prefill.pencil_ceiling_tps is not None and answer.kind == "pencil":
-            figures = (prefill.peak_flop_per_s, prefill.pencil_flop_per_token)
+            figures = (prefill.peak_flop_per_s, prefill.flop_per_token)
             formula = _line(answer, "prefill", _rate_over_work, *figures)
             yield f"{what}: about {tps(prefill.pencil_ceiling_tps)}, by pencil: {formula}"
             return

@@ -240,7 +240,13 @@ def test_a_pencil_answer_has_the_same_keys() -> None:
     for part, keys in KEYS.items():
         assert set(keys.split()) <= set(found[part]), part
     assert found["memory"]["fits"] is False
-    assert found["prefill"]["pencil_ceiling_tps"] == pytest.approx(660.6e12 / 354e9)
+
+
+def test_a_prompt_passes_the_active_parameters_only() -> None:
+    found = pencil(rig_of(["RTX 4090"]))
+
+    assert found.prefill.pencil_ceiling_tps == pytest.approx(660.6e12 / 12e9)
+    assert found.workload.ttft_s == pytest.approx(512 / (660.6e12 / 12e9))
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,14 @@ def test_pencil_does_not_take_the_whole_model_for_its_active_weights() -> None:
     assert "not known" in text
 
 
+def test_the_prompt_of_a_pencil_mixture_is_shown_by_its_active_weights() -> None:
+    model = PencilModel(params=177e9, active_params=6e9, bits_per_weight=4.27)
+    text = screen(pencil_answer(model, Question(), rig_of(["RTX 4090"])))
+    assert re.search(r"about 55,\d00 t/s, by pencil: 661 TFLOPS ÷ 12\.0 GFLOP per token", text), (
+        text
+    )
+
+
 def test_pencil_without_a_bandwidth_tells_why_there_is_no_figure() -> None:
     model = PencilModel(params=4e9, active_params=4e9, bits_per_weight=4.5)
     text = screen(pencil_answer(model, Question(), rig_of(["2 x RTX 3090"])))
