@@ -97,6 +97,7 @@ def answer(facts: ModelFacts, question: Question, rig: Rig) -> Answer:
         workload=_request(model, question),
         assumptions=_merged(
             rig.assumptions,
+            _context_notes(facts, question),
             decode.assumptions,
             prefill.assumptions,
             streams.assumptions,
@@ -137,6 +138,25 @@ def _kv_cache(facts: ModelFacts, question: Question) -> KvCachePart:
         allocated_bytes=context.stored_bytes,
         read_bytes_per_step=kv_read_bytes(facts, settings, question.n_depth, question.n_gen),
     )
+
+
+def _context_notes(facts: ModelFacts, question: Question) -> tuple[Assumption, ...]:
+    """What is asked of a context that is too short for it, or longer than the model knows."""
+    settings, n_train = question.settings, facts.n_ctx_train
+    n_cells = context_memory(facts, settings).cells_per_sequence
+    n_asked = settings.n_ctx // settings.n_seq
+    texts = []
+    if question.n_tokens > n_cells:
+        texts.append(
+            f"{question.n_tokens:,} tokens are asked about, and the context holds {n_cells:,}:"
+            " rates beyond that are of a longer context"
+        )
+    if n_train is not None and n_asked > n_train:
+        texts.append(
+            f"a context of {n_asked:,} tokens is longer than the {n_train:,} that the model was trained with:"
+            " it runs, but may write nonsense"
+        )
+    return tuple(Assumption(topic="context", text=text) for text in texts)
 
 
 def _merged(*groups: Iterable[Assumption]) -> tuple[Assumption, ...]:

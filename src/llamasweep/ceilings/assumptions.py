@@ -21,7 +21,7 @@ class Assumption:
     """One thing taken to be true.
 
     topic: a short word to group by ("bandwidth", "peak", "routing", "weights", "kv_cache",
-    "attention", "placement", "architecture", "memory"). text: a sentence for people.
+    "context", "attention", "placement", "architecture", "memory"). text: a sentence for people.
     """
 
     topic: str

@@ -37,11 +37,17 @@ class Question(NamedTuple):
     reserve_bytes: int | None = None
 
     @property
+    def n_tokens(self) -> int:
+        """Of one stream: depth, and prompt and answer of the test or of the request, whichever is longer."""
+        n_test = self.n_prompt + self.n_gen
+        n_request = (self.n_request_prompt or 0) + (self.n_request_gen or 0)
+        return self.n_depth + max(n_test, n_request)
+
+    @property
     def settings(self) -> ContextSettings:
         """The context; as in llama-bench it holds exactly depth, prompt and answer of each stream."""
-        needed = self.n_streams * (self.n_depth + self.n_prompt + self.n_gen)
         return ContextSettings(
-            n_ctx=self.n_ctx or needed,
+            n_ctx=self.n_ctx or self.n_streams * self.n_tokens,
             n_ubatch=min(self.n_ubatch, self.n_batch),
             type_k=self.type_k,
             type_v=self.type_v,

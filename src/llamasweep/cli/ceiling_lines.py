@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from llamasweep.ceilings.answer_parts import PlacementPart
 
 WIDTH = 98
-_SHOWN_TOPICS = ("bandwidth", "peak", "routing", "placement")
+_SHOWN_TOPICS = ("context", "bandwidth", "peak", "routing", "placement")
 _USUAL = (0.70, 0.85)
 """Share of a ceiling that real programs reach with one memory and a dense model."""
 

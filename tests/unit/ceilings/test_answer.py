@@ -215,6 +215,44 @@ def test_a_machine_whose_bandwidth_is_not_known_has_counts_and_a_reason() -> Non
     assert found.prefill.reason == "nobody measured it"
 
 
+# -- lengths against the context
+
+
+def context_notes(question: Question) -> list[str]:
+    found = answer(quantised("Qwen3-4B", "Q4_K_M"), question, M4_PRO)
+    return [a.text for a in found.assumptions if a.topic == "context"]
+
+
+def test_the_context_holds_the_request_too() -> None:
+    question = Question(n_request_prompt=8000, n_request_gen=500, n_streams=4)
+    found = answer(quantised("Qwen3-4B", "Q4_K_M"), question, M4_PRO)
+
+    assert found.kv_cache.n_ctx == 4 * 8704
+    assert found.memory.context_bytes == 4 * 8704 * 147_456
+    shorter = answer(quantised("Qwen3-4B", "Q4_K_M"), Question(n_request_prompt=8), M4_PRO)
+    assert shorter.kv_cache.n_ctx == 768
+    assert context_notes(question) == []
+
+
+def test_a_context_beyond_the_model_s_own_is_told() -> None:
+    n_train = quantised("Qwen3-4B", "Q4_K_M").n_ctx_train
+    assert n_train is not None
+
+    assert context_notes(Question(n_depth=n_train - 640)) == []
+    (text,) = context_notes(Question(n_depth=n_train))
+    assert f"{n_train + 640:,} tokens is longer than the {n_train:,}" in text
+    assert len(context_notes(Question(n_ctx=n_train + 1))) == 1
+    assert context_notes(Question(n_ctx=4 * n_train, n_streams=4)) == []
+
+
+def test_a_context_that_does_not_hold_what_is_asked_is_told() -> None:
+    (text,) = context_notes(Question(n_ctx=300))
+    assert text.startswith("640 tokens are asked about, and the context holds 512:")
+    assert context_notes(Question(n_ctx=640)) == []
+    (text,) = context_notes(Question(n_ctx=2048, n_streams=4))
+    assert "holds 512:" in text
+
+
 # -- three numbers
 
 
