@@ -31,9 +31,10 @@ DEPTH_OF_PROMPT = (
 NO_PROMPT_CACHE = (
     "llama-batched-bench reads every prompt anew; `engine: llama-server` measures a cached one"
 )
+NO_CONVERSATION = "llama-batched-bench holds no conversation; `engine: llama-server` does"
 _TELLING_SINCE = 10488
 """From this build on `-lv 4` tells the settings of the context and nothing for each token."""
-_OF_CELLS = frozenset({"n_depth", "concurrency", "prompt_cache"})
+_OF_CELLS = frozenset({"n_depth", "concurrency", "prompt_cache", "turn"})
 _STEP_TOKENS = 256
 _DEFAULT_N_BATCH = 2048
 
@@ -60,6 +61,9 @@ class LlamaBatchedBench(Driven):
         if "warm" in axes.get("prompt_cache", ()):
             where_warm = {"prompt_cache": frozenset({"warm"})}
             found.append(Restriction(reason=NO_PROMPT_CACHE, where=where_warm))
+        if turns := axes.get("turn"):
+            where_turn = {"turn": frozenset(turns)}
+            found.append(Restriction(reason=NO_CONVERSATION, where=where_turn))
         for name, values in block.axes:
             found += _unsayable(name, values, build)
         return found

@@ -14,6 +14,7 @@ from llamasweep.engines.known import engine_named
 from llamasweep.engines.llama_batched_bench import (
     DEPTH_OF_PROMPT,
     MAX_STREAMS,
+    NO_CONVERSATION,
     NO_PROMPT_CACHE,
     LlamaBatchedBench,
     cell_words,
@@ -101,12 +102,15 @@ def test_the_call_is_a_driver_with_the_whole_job() -> None:
 
 
 def test_what_it_cannot_measure_is_refused_with_the_reason() -> None:
-    of = block(PP, TG, n_depth=(0, 64), concurrency=(1, 300), prompt_cache=("cold", "warm"))
+    of = block(
+        PP, TG, n_depth=(0, 64), concurrency=(1, 300), prompt_cache=("cold", "warm"), turn=(1, 2)
+    )
     found = {one.reason: one.where for one in ENGINE.restrictions(of, model(), batched())}
     assert found == {
         DEPTH_OF_PROMPT: {"n_depth": frozenset({64}), "test": frozenset({PP})},
         f"llama.cpp keeps at most {MAX_STREAMS} sequences": {"concurrency": frozenset({300})},
         NO_PROMPT_CACHE: {"prompt_cache": frozenset({"warm"})},
+        NO_CONVERSATION: {"turn": frozenset({1, 2})},
     }
 
 
