@@ -50,12 +50,12 @@ def measure_matrix_peak(seconds: float = 2.0, *, matrix_size: int = MATRIX_SIZE)
         median_flop_per_s=statistics.median(rates),
         matrix_size=matrix_size,
         n_calls=len(rates),
-        blas=_blas(),
+        blas=blas_name(),
     )
 
 
-def _blas() -> str | None:
-    """Name and version of the BLAS that NumPy was built with."""
+def blas_name() -> str | None:
+    """Name and version of the BLAS that NumPy was built with, None where it does not tell."""
     import numpy as np  # noqa: PLC0415  (heavy, and only measuring needs it)
 
     try:

@@ -16,6 +16,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from llamasweep.machine.matrix_peak import blas_name
+
 VECTOR_MATRIX = "vector times matrix"
 
 _N_COLUMNS = 1024
@@ -140,7 +142,7 @@ def load_vector_matrix() -> Scanner | None:
         import threadpoolctl  # noqa: PLC0415  (only this way of reading needs it)
     except ImportError:
         return None
-    if not any(library["user_api"] == "blas" for library in threadpoolctl.threadpool_info()):
+    if not _holds_to_one_thread(threadpoolctl.threadpool_info(), blas_name()):
         return None
 
     def scan(address: int, n_bytes: int) -> None:
@@ -155,6 +157,24 @@ def load_vector_matrix() -> Scanner | None:
         return limits
 
     return Scanner(name=VECTOR_MATRIX, scan=scan, while_reading=one_thread)
+
+
+def _holds_to_one_thread(pools: list[dict[str, Any]], numpy_blas: str | None) -> bool:
+    """Whether a limit that one thread sets holds for the calls of all others.
+
+    Not where OpenMP keeps the number for each thread apart (OpenBLAS built with it, BLIS), nor for
+    Apple's Accelerate, whose threads nothing limits: another library's OpenBLAS may be loaded beside it.
+    """
+    libraries = [pool for pool in pools if pool.get("user_api") == "blas"]
+    is_accelerate = numpy_blas is not None and "accelerate" in numpy_blas.lower()
+    return bool(libraries) and not is_accelerate and all(map(_limits_all_threads, libraries))
+
+
+def _limits_all_threads(library: dict[str, Any]) -> bool:
+    if library.get("internal_api") == "mkl":
+        return True
+    layer = library.get("threading_layer")
+    return library.get("internal_api") == "openblas" and layer in ("pthreads", "disabled")
 
 
 def _rate_in_cache(scanner: Scanner) -> float:

@@ -89,6 +89,40 @@ def test_a_blas_that_starts_threads_of_its_own_is_not_read_with(
     assert load_vector_matrix() is None
 
 
+PTHREADS = {"user_api": "blas", "internal_api": "openblas", "threading_layer": "pthreads"}
+
+
+@pytest.mark.parametrize(
+    ("pools", "numpy_blas", "is_held"),
+    [
+        ([PTHREADS], "scipy-openblas 0.3.31", True),
+        ([PTHREADS], None, True),
+        ([PTHREADS | {"threading_layer": "disabled"}], "openblas", True),
+        ([{"user_api": "blas", "internal_api": "mkl", "threading_layer": "intel"}], "mkl", True),
+        ([PTHREADS | {"threading_layer": "openmp"}], "openblas", False),
+        ([PTHREADS, PTHREADS | {"threading_layer": "openmp"}], "openblas", False),
+        ([PTHREADS], "accelerate", False),
+        (
+            [{"user_api": "blas", "internal_api": "blis", "threading_layer": "openmp"}],
+            "blis",
+            False,
+        ),
+        ([{"user_api": "blas", "internal_api": "flexiblas"}], "flexiblas", False),
+        ([{"user_api": "openmp", "internal_api": "openmp"}], "blas", False),
+    ],
+)
+def test_a_blas_is_read_with_only_where_one_limit_holds_for_all_threads(
+    pools: list[dict[str, str]],
+    numpy_blas: str | None,
+    is_held: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: pools)
+    monkeypatch.setattr(scanners, "blas_name", lambda: numpy_blas)
+
+    assert (load_vector_matrix() is not None) is is_held
+
+
 def test_the_blas_has_one_thread_while_it_reads_and_all_again_after() -> None:
     scanner = load_vector_matrix()
     if scanner is None:
