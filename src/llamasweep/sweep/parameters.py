@@ -150,7 +150,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         kind="int",
         scope="model",
         minimum=1,
-        doc="requests that a server answers at once",
+        doc="streams at once: requests that a server answers, or sequences of llama-batched-bench",
     ),
     Parameter(
         name="num_ctx",
