@@ -100,7 +100,7 @@ def command(**given: Any) -> None:
     \b
     Examples:
       git bisect start master b10488
-      git bisect run llamasweep bisect-step ~/speed.yaml --good b10488 --bad master --only test=tg128
+      git bisect run llamasweep bisect-step ~/speed.yaml --good b10488 --bad master --results ~/bisected
       git bisect run sh -c 'cmake --build build -t llama-bench || exit 125;
         llamasweep bisect-step ~/speed.yaml --good 10488 --bad 11434 --build build/bin/llama-bench'
     """
