@@ -22,7 +22,7 @@ from llamasweep.ceilings.question import Question
 from llamasweep.ceilings.rig import Rig
 from llamasweep.gguf.facts import ModelFacts
 
-SIZE_UNKNOWN = "the size of the memory of {names} is not known"
+SIZE_UNKNOWN = "how much memory there is was not told ({names})"
 HOST_HAS_ROOM = Assumption(
     topic="memory",
     text="the host, whose memory was not told, has room for the embedding table and the program",

@@ -21,7 +21,8 @@ class Assumption:
     """One thing taken to be true.
 
     topic: a short word to group by ("bandwidth", "peak", "routing", "weights", "kv_cache",
-    "context", "attention", "placement", "architecture", "memory"). text: a sentence for people.
+    "context", "attention", "placement", "architecture",
+    "memory", "machine"). text: a sentence for people.
     """
 
     topic: str

@@ -93,13 +93,16 @@ class Rig(NamedTuple):
     @property
     def processors(self) -> tuple[Processor, ...]:
         """The host, known or not, and the accelerators: in the order of a placement's devices."""
-        host = self.host or Processor(name="host", reason="the host was not named")
+        host = self.host or Processor(
+            name="host", reason="the host's memory was not named, such as DDR5-5600x2"
+        )
         return (host, *self.accelerators)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """Where each bandwidth comes from."""
-        return tuple(
+        """Where each bandwidth comes from, and what to know of it."""
+        told = tuple(Assumption(topic="machine", text=note) for note in self.notes)
+        return told + tuple(
             Assumption(
                 topic="bandwidth",
                 text=f"{p.name}: {format_gb_per_s(p.bandwidth.bytes_per_s)}, {p.source}",

@@ -273,7 +273,10 @@ def _memory(answer: Answer) -> Iterator[str]:
 
 
 def _hint(answer: Answer) -> Iterator[str]:
-    if answer.memory.fits is False and answer.kind == "exact":
+    if answer.memory.fits is not False:
+        return
+    yield "  rates and times here are those of a memory large enough"
+    if answer.kind == "exact":
         yield "  `llamasweep fit` looks for settings that fit"
 
 
@@ -306,9 +309,10 @@ def _streams(answer: Answer) -> Iterator[str]:
         return
     each = streams.ceiling_tps / streams.streams
     is_bound = streams.bound == "memory" or not streams.is_reference
+    behind = f", each behind {streams.n_depth} tokens" if streams.n_depth else ""
     bound = f"bound by {streams.bound}" if is_bound else "by the reference for compute"
     yield (
-        f"{streams.streams} users at once: {'at most' if is_bound else 'about'} "
+        f"{streams.streams} users at once{behind}: {'at most' if is_bound else 'about'} "
         f"{tps(streams.ceiling_tps)} together, {tps(each)} each, {bound}"
     )
     if streams.estimate_tps is not None:

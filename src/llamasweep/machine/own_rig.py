@@ -67,6 +67,7 @@ def _host(
     if stored is not None:
         host = _with_calibration(host, stored)
         if host.bandwidth is not None:
+            notes.extend(f"when this machine was calibrated: {w}" for w in stored.warnings)
             return host
     if spec.bytes_per_s is not None:
         notes.append(f"{NOT_CALIBRATED}: its bandwidth is that of the specification")
@@ -85,8 +86,12 @@ def _host(
     )
     return host._replace(
         bandwidth=CeilingBandwidth(bytes_per_s=found.best_bytes_per_s, basis="measured"),
-        source=f"measured just now with {found.n_threads} threads",
+        source=f"measured just now with {_threads(found)}",
     )
+
+
+def _threads(point: Bandwidth) -> str:
+    return f"{point.n_threads} thread{'s' if point.n_threads > 1 else ''}"
 
 
 def _with_peak_of_table(host: Processor, facts: MachineFacts) -> Processor:
@@ -110,7 +115,7 @@ def _with_calibration(host: Processor, stored: Calibration) -> Processor:
         best = stored.ram.best
         host = host._replace(
             bandwidth=CeilingBandwidth(bytes_per_s=best.best_bytes_per_s, basis="measured"),
-            source=f"calibrated {age} with {best.n_threads} threads",
+            source=f"calibrated {age} with {_threads(best)}",
         )
     if stored.matrix is not None and host.peak_quantised is None:
         peak = Peak(flop_per_s=stored.matrix.best_flop_per_s, basis="measured", is_reference=True)

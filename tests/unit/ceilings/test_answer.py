@@ -136,7 +136,7 @@ def test_experts_on_an_unknown_host_have_no_rate_and_a_reason() -> None:
 
     assert found.decode.ceiling_tps is None
     assert found.decode.bytes_per_token is not None
-    assert "the host was not named" in found.reasons["decode.ceiling_tps"]
+    assert "the host's memory was not named" in found.reasons["decode.ceiling_tps"]
     assert found.memory.fits is None
 
 

@@ -117,6 +117,14 @@ def test_rates_far_below_one_keep_two_digits(value: float, shown: str) -> None:
     assert tps(value) == shown
 
 
+@pytest.mark.parametrize("found", [exact(), pencil()], ids=["exact", "pencil"])
+def test_rates_of_what_does_not_fit_say_whose_they_are(found: Answer) -> None:
+    words = "those of a memory large enough"
+    assert words in screen(changed(found, "memory", fits=False))
+    assert words not in screen(changed(found, "memory", fits=True))
+    assert words not in screen(changed(found, "memory", fits=None))
+
+
 def test_what_rests_on_a_reference_is_not_called_a_bound() -> None:
     found = changed(changed(exact(), "prefill", is_reference=True), "workload", is_measured=False)
     assert "by that reference" in screen(found)
@@ -124,6 +132,6 @@ def test_what_rests_on_a_reference_is_not_called_a_bound() -> None:
     crowd = changed(
         found, "concurrency", streams=8, is_reference=True, bound="compute", ceiling_tps=90.0
     )
-    assert "8 users at once: about 90.0 t/s together" in screen(crowd)
+    assert "8 users at once, each behind 63 tokens: about 90.0 t/s together" in screen(crowd)
     assert "by the reference for compute" in screen(crowd)
     assert "at most 90.0 t/s" in screen(changed(crowd, "concurrency", bound="memory"))

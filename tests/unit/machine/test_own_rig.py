@@ -11,6 +11,7 @@ from llamasweep.ceilings.rig import Rig
 from llamasweep.machine.calibration import Calibration
 from llamasweep.machine.facts import MachineFacts
 from llamasweep.machine.gpus import Gpu
+from llamasweep.machine.memory_curve import MemoryCurve
 from llamasweep.machine.own_rig import own_rig
 from llamasweep.machine.spec_bandwidth import SpecFigure
 
@@ -43,6 +44,22 @@ def test_a_calibration_is_taken_with_disk_and_matrices_as_a_reference() -> None:
     assert (host.peak_quantised.flop_per_s, host.peak_quantised.is_reference) == (4e11, True)
     assert host.disk is not None
     assert [tier.bytes_per_s for tier in host.disk] == [3e9, 6e7]
+
+
+def test_what_the_calibration_warned_of_stands_beside_its_ceilings() -> None:
+    rig = made(stored=calibration(warnings=("the load average was 9.0 on 4 CPUs",)))
+
+    assert made(stored=calibration()).notes == ()
+    (note,) = rig.notes
+    assert note == "when this machine was calibrated: the load average was 9.0 on 4 CPUs"
+    assert note in [a.text for a in rig.assumptions]
+
+
+def test_one_thread_is_no_plural() -> None:
+    curve = MemoryCurve(points=(bandwidth(9, n_threads=1),))
+    host = made(stored=calibration(ram=curve)).processors[0]
+
+    assert (host.source or "").endswith("with 1 thread")
 
 
 def test_without_one_the_specification_is_taken_with_a_note() -> None:
