@@ -28,6 +28,7 @@ NEEDED = frozenset(
 """Columns that are looked at."""
 _MEASURE_OF = {"pp": "ttft", "tg": "tpot", "pg": "e2e"}
 """What a user waits for in a test of each kind."""
+_MEASURES = ("ttft", "tpot", "e2e")
 WAITS = {"pp": "the first token", "tg": "each token", "pg": "a request"}
 
 
@@ -118,9 +119,9 @@ def _against(
     one_rate = None if one is None else _rate(one)
     if one is None or one_rate is None:
         return _LONELY
-    ratios = {name: _ratio(row, one, f"{name}_median_s") for name in ("ttft", "tpot", "e2e")}
+    ratios = {name: _ratio(row, one, f"{name}_median_s") for name in _MEASURES}
     throughput = rate / one_rate
-    has_requests = any(value is not None for value in ratios.values())
+    has_requests = any(row.get(f"{name}_median_s") is not None for name in _MEASURES)
     measured = ratios[_MEASURE_OF[str(row.get("test_kind"))]]
     return AgainstOne(
         throughput_ratio=throughput,

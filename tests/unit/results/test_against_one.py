@@ -65,6 +65,10 @@ def test_a_time_that_nobody_told_is_no_ratio() -> None:
     assert many.e2e_ratio == pytest.approx(2.0)
 
 
+def test_of_requests_that_only_one_row_timed_there_is_no_ratio() -> None:
+    assert against_one([row(1, 20.0), row(4, 50.0, tpot_median_s=0.1)])[1].latency_ratio is None
+
+
 def test_a_row_that_names_no_streams_is_one_of_one() -> None:
     assert against_one([row(None, 28.0), row(2, 42.0)])[1].throughput_ratio == pytest.approx(1.5)
 
