@@ -151,7 +151,7 @@ def _context_notes(facts: ModelFacts, question: Question) -> tuple[Assumption, .
             f"{question.n_tokens:,} tokens are asked about, and the context holds {n_cells:,}:"
             " rates beyond that are of a longer context"
         )
-    if n_train is not None and n_asked > n_train:
+    if n_train and n_asked > n_train:
         texts.append(
             f"a context of {n_asked:,} tokens is longer than the {n_train:,} that the model was trained with:"
             " it runs, but may write nonsense"

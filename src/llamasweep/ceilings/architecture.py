@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from llamasweep.ceilings.consistency import check_layers
 from llamasweep.ceilings.metadata import Keys, once_per_model
 from llamasweep.errors import ModelFileError, NotModelledError
 from llamasweep.gguf.facts import ModelFacts
@@ -207,16 +208,19 @@ def read_architecture(facts: ModelFacts) -> Architecture:
     n_run = n_layers - n_drafting
     windows = _windows(keys, facts.arch, n_layers, n_run)
     is_indexed = facts.arch in INDEXED
+    layers = _layers(keys, facts, windows, n_run)
+    state_elements = _state_elements(keys, facts.arch)
+    check_layers(facts, layers, state_elements)
     return Architecture(
         name=facts.arch,
-        layers=_layers(keys, facts, windows, n_run),
+        layers=layers,
         is_mla=bool(
             keys.number("attention.key_length_mla") and keys.number("attention.value_length_mla")
         ),
         index_size=keys.number("attention.indexer.key_length") if is_indexed else 0,
         index_heads=keys.number("attention.indexer.head_count") if is_indexed else 0,
         index_top_k=keys.number("attention.indexer.top_k") if is_indexed else 0,
-        state_elements=_state_elements(keys, facts.arch),
+        state_elements=state_elements,
         state_width=keys.number("ssm.inner_size"),
         is_chunked=facts.arch in WINDOWS and WINDOWS[facts.arch].is_chunked,
         is_checked=facts.arch in CHECKED,
@@ -259,7 +263,7 @@ def _layers(
             stores_index=indexed[i],
             is_recurrent=recurrent[i],
             n_expert=experts[i],
-            n_expert_used=min(experts[i], used[i]),
+            n_expert_used=used[i] if experts[i] else 0,
             ff_size=widths[i],
             expert_ff_size=expert_widths[i],
             is_run=i < n_run,

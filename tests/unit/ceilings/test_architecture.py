@@ -90,6 +90,16 @@ def test_widths_that_the_file_does_not_say_are_the_architectures() -> None:
         ("llama", {"attention__head_count": -1}, "is not a number"),
         ("llama", {"attention__head_count_kv": [1, 2]}, "2 values for 8 layers"),
         ("llama", {"attention__head_count_kv": 2**40}, "is not a number"),
+        ("llama", {"attention__head_count": 0}, "attention.head_count' is missing or 0"),
+        ("llama", {"attention__head_count_kv": 0}, "attention.head_count_kv' is missing or 0"),
+        ("qwen3", {"attention__head_count_kv": [2] * 7 + [0]}, "layer 7 attends"),
+        ("llama", {"attention__key_length": 0}, "heads of no size"),
+        ("llama", {"attention__head_count": 1024}, "heads of no size"),
+        ("qwen3moe", {"expert_count": 4}, "expert_used_count' says 0"),
+        ("qwen3moe", {"expert_count": 4, "expert_used_count": 5}, "expert_used_count' says 5"),
+        ("mamba2", {}, "mamba2.ssm"),
+        ("qwen3next", {}, "tell no state"),
+        ("lfm2", {"attention__head_count_kv": [2] * 7 + [0]}, "tell no state"),
         ("gemma4", {"attention__sliding_window": 8, "attention__shared_kv_layers": 7,
                     "attention__sliding_window_pattern": [1] * 8}, "reuse"),
     ],
@@ -101,6 +111,12 @@ def test_broken_metadata_is_refused_by_its_key(
     with pytest.raises(ModelFileError, match=word):
         read_architecture(facts)
     assert word in (not_modelled(facts) or "")
+
+
+def test_layers_that_leave_attention_out_are_no_fault_where_they_may() -> None:
+    heads: dict[str, object] = {"attention__head_count_kv": [2] * 7 + [0]}
+    assert not_modelled(model("deci", **heads)) is None
+    assert not_modelled(model("granitehybrid", **STATE, **heads)) is None
 
 
 @pytest.mark.parametrize(
@@ -123,6 +139,11 @@ def test_all_reference_architectures_are_modelled_and_checked() -> None:
     assert all(not_modelled(facts) is None for facts in reference_models().values())
     assert all(read_architecture(facts).is_checked for facts in reference_models().values())
     assert not read_architecture(model("qwen2")).is_checked
+
+
+STATE: dict[str, object] = {
+    "ssm__conv_kernel": 4, "ssm__inner_size": 512, "ssm__state_size": 16, "ssm__group_count": 2,
+}  # fmt: skip
 
 
 def recurrent(architecture: Architecture) -> str:
@@ -148,16 +169,13 @@ def recurrent(architecture: Architecture) -> str:
 def test_recurrent_layers_are_told_as_llama_cpp_tells_them(
     arch: str, keys: dict[str, object], pattern: str
 ) -> None:
-    assert recurrent(read_architecture(model(arch, **keys))) == pattern
+    assert recurrent(read_architecture(model(arch, **STATE, **keys))) == pattern
 
 
 def test_state_of_short_convolutions_and_state_spaces() -> None:
     assert read_architecture(model("lfm2", shortconv__l_cache=3)).state_elements == 512
-    keys: dict[str, object] = {
-        "ssm__conv_kernel": 4, "ssm__inner_size": 512, "ssm__state_size": 16, "ssm__group_count": 2,
-    }  # fmt: skip
-    assert read_architecture(model("mamba2", **keys)).state_elements == 3 * 576 + 512 * 16
-    assert read_architecture(model("llama", **keys)).state_elements == 0
+    assert read_architecture(model("mamba2", **STATE)).state_elements == 3 * 576 + 512 * 16
+    assert read_architecture(model("llama", **STATE)).state_elements == 0
 
 
 def test_a_window_in_lfm2_is_not_modelled() -> None:

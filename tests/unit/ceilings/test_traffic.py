@@ -117,11 +117,10 @@ def test_an_untied_embedding_is_read_by_the_row_and_a_tied_one_whole_too() -> No
     assert traffic.active_bytes == tied.size_bytes + 2560 // 256 * 210
 
 
-def test_experts_without_a_count_are_read_whole() -> None:
+def test_experts_without_a_count_are_refused_not_read_whole() -> None:
     exps = ("blk.0.ffn_up_exps.weight", (256, 256, 4), "f32")
-    assert (
-        weight_traffic(tiny(exps)).active_bytes == weight_traffic(tiny()).active_bytes + 4 * 2**18
-    )
+    with pytest.raises(ModelFileError, match="expert_count' is missing"):
+        weight_traffic(tiny(exps))
 
 
 def test_experts_may_be_chosen_differently_in_each_layer() -> None:
