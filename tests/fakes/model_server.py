@@ -159,6 +159,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _circle(self, name: str) -> None:
         self._answer(302, {"Location": f"/circle/{name}?n={len(self.server_state.requests)}"})
 
+    def _to_itself(self, name: str) -> None:
+        self._answer(302, {"Location": f"/to_itself/{name}", "Content-Length": "0"})
+
     def _to_file(self, _: str) -> None:
         self._answer(302, {"Location": "file:///etc/hostname", "Content-Length": "0"})
 

@@ -127,6 +127,7 @@ def test_a_missing_shard_is_named_without_the_key_in_the_address(server: ModelSe
         ("grows/m.gguf", "changed while it was read"),
         ("compressed/m.gguf", "compressed"),
         ("circle/m.gguf", "redirects again and again"),
+        ("to_itself/m.gguf", "redirects again and again"),
         ("to_file/m.gguf", "redirects to what is not an http or https"),
         ("to_sign_in/m.gguf", "redirects to an address with a sign-in"),
     ],

@@ -155,6 +155,8 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def __init__(self, n_allowed: int) -> None:
         self._n_left = n_allowed
+        # urllib counts an address that comes back by itself, and tells it as any refused redirect
+        self.max_repeats = self.max_redirections = n_allowed + 1
 
     def http_error_302(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any
