@@ -41,8 +41,9 @@ def ask_at_once(n_streams: int, ask: Ask[_Answer]) -> tuple[_Answer | RequestErr
             outcomes[index] = problem
         except threading.BrokenBarrierError:
             outcomes[index] = RequestError("not_reachable", "another stream could not connect")
-        if not has_passed[index]:
-            gate.abort()  # nobody waits for one that never comes
+        finally:
+            if not has_passed[index]:
+                gate.abort()  # nobody waits for one that never comes, whatever kept it
 
     threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(n_streams)]
     for thread in threads:

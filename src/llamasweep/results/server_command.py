@@ -11,8 +11,8 @@ from llamasweep.results.contenders import Contender
 from llamasweep.results.server_flags import OLDEST_READ_BUILD, SPELLED, spelled
 
 NO_SERVER_PATH = "llama-server"
-_BESIDE_SERVER = ("llama-bench", "llama-batched-bench")
 """Stands in a command where the program's place is not known."""
+_BESIDE_SERVER = ("llama-bench", "llama-batched-bench")
 
 _OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
