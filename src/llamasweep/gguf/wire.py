@@ -153,10 +153,11 @@ class Wire:
 class _Redirects(urllib.request.HTTPRedirectHandler):
     """A few redirects, to http or https only, never from https to http."""
 
+    # urllib counts by itself too, and tells what it counted as any refused redirect: never first here.
+    max_repeats = max_redirections = 1000
+
     def __init__(self, n_allowed: int) -> None:
         self._n_left = n_allowed
-        # urllib counts an address that comes back by itself, and tells it as any refused redirect
-        self.max_repeats = self.max_redirections = n_allowed + 1
 
     def http_error_302(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any
