@@ -272,6 +272,27 @@ def test_what_does_not_fit_is_said_plainly() -> None:
     assert "it does NOT fit" in call("ceiling", "DeepSeek-V3", *CARD).stdout
 
 
+def test_a_context_that_does_not_fit_leaves_the_shorter_ones() -> None:
+    shown = call("fit", "Qwen3-8B", *CARD, "--ram", "16 GiB", "--n-ctx", "999999").stdout
+
+    assert "It does not fit with 999,999 tokens" in shown
+    assert "trained with 40,960 tokens; beyond them" in shown
+    assert "from disk" not in shown
+    shorter = shown.partition("A shorter context fits:")[2]
+    assert "\n8,192 " in shorter
+    assert "Largest context" in shorter
+
+
+def test_a_context_beyond_the_model_s_own_is_told_where_it_fits() -> None:
+    def shown(n_ctx: int) -> str:
+        return call("fit", "Qwen3-0.6B", *CARD, "--n-ctx", str(n_ctx)).stdout
+
+    assert "beyond them it may write nonsense" in shown(50_000)
+    assert "beyond them" not in shown(40_960)
+    asked = ("ceiling", "Qwen3-0.6B", *CARD, "--depth", "50000")
+    assert "is longer than the 40,960 that the model was trained with" in call(*asked).stdout
+
+
 def test_whatif_has_a_row_for_each_device_in_order() -> None:
     names = ("RTX 3060 12GB", "M4 Pro", "DDR4-3200x2")
     words = [word for name in names for word in ("--device", name)]

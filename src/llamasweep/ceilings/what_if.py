@@ -120,10 +120,17 @@ def _row(
         fits_streams=found_together.fits,
         streams_ceiling_tps=None if together is None else together.concurrency.ceiling_tps,
         streams_estimate_tps=None if together is None else together.concurrency.estimate_tps,
-        reasons={**_reasons(alone, _OF_ONE), **_reasons(together, _OF_ALL)},
+        reasons={
+            **_reasons(alone, _OF_ONE, DOES_NOT_FIT),
+            **_reasons(together, _OF_ALL, _users_unfit(question.n_streams)),
+        },
     )
     assumptions = [a for one in (alone, together) if one is not None for a in one.assumptions]
     return row, tuple(assumptions)
+
+
+def _users_unfit(n_streams: int) -> str:
+    return f"{n_streams} users do not fit" if n_streams > 1 else DOES_NOT_FIT
 
 
 def _answered(facts: ModelFacts, question: Question, rig: Rig) -> tuple[Answer | None, BestLayout]:
@@ -149,8 +156,8 @@ _OF_ALL = {
 }
 
 
-def _reasons(found: Answer | None, names: Mapping[str, str]) -> dict[str, str]:
-    """The answer's reasons, under the names of a row."""
+def _reasons(found: Answer | None, names: Mapping[str, str], unfit: str) -> dict[str, str]:
+    """The answer's reasons, under the names of a row. unfit: where there is no answer."""
     if found is None:
-        return dict.fromkeys((n for n in names.values() if not n.startswith("fits")), DOES_NOT_FIT)
+        return dict.fromkeys((n for n in names.values() if not n.startswith("fits")), unfit)
     return {names[key]: why for key, why in found.reasons.items() if key in names}

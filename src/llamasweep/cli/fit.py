@@ -76,12 +76,17 @@ def fit_lines(found: Fit, model: str) -> Iterator[str]:
     if found.best is None:
         lacks = "" if found.missing_bytes is None else f": {format_bytes(found.missing_bytes)} lack"
         yield f"It does not fit with {found.n_ctx:,} tokens of context and any KV type{lacks}."
-        if found.is_host_known:
-            yield "llama.cpp would read weights from disk for every token, which is very slow."
-        else:
+        if not found.is_host_known:
             yield "Beside RAM some of it could stay there: --memory DDR5-5600x2 --ram '64 GiB'."
-        return
-    yield from _best_lines(found.best, is_host_known=found.is_host_known)
+        elif not found.by_context:
+            yield "llama.cpp would read weights from disk for every token, which is very slow."
+        yield from _trained_lines(found)
+        if not found.by_context:
+            return
+        yield "A shorter context fits:"
+    else:
+        yield from _best_lines(found.best, is_host_known=found.is_host_known)
+        yield from _trained_lines(found)
     yield ""
     yield from _table(found)
     yield ""
@@ -92,6 +97,11 @@ def fit_lines(found: Fit, model: str) -> Iterator[str]:
         f"{format_bytes(found.device_reserve_bytes)} on each GPU. Rates are ceilings; the second is"
     )
     yield "behind a full context. q8_0 and q4_0 need flash attention and cost some quality."
+
+
+def _trained_lines(found: Fit) -> Iterator[str]:
+    if found.n_ctx_train and found.n_ctx > found.n_ctx_train:
+        yield f"The model was trained with {found.n_ctx_train:,} tokens; beyond them it may write nonsense."
 
 
 def _best_lines(best: FitChoice, *, is_host_known: bool) -> Iterator[str]:

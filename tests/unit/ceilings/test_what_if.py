@@ -39,7 +39,7 @@ def test_users_stand_behind_their_prompts_and_need_memory_for_them() -> None:
     assert rows["RTX 4090"].fits_streams is True
     assert rows["RTX 3060 12GB"].fits is True
     assert rows["RTX 3060 12GB"].fits_streams is False
-    assert rows["RTX 3060 12GB"].reasons["streams_ceiling_tps"] == "it does not fit"
+    assert rows["RTX 3060 12GB"].reasons["streams_ceiling_tps"] == "8 users do not fit"
 
 
 def test_what_does_not_fit_has_no_rate_and_says_what_lacks() -> None:
