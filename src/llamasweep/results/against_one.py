@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from operator import itemgetter
 from typing import Any
 
 from llamasweep.results.columns import ATTEMPT_COLUMNS, to_row
 from llamasweep.results.declared import column
 from llamasweep.results.records import Attempt
+from llamasweep.results.request_load import request_load
 from llamasweep.sweep.parameters import PARAMETERS
 
 NO_ONE_STREAM = "no row of one stream with the same settings was measured in this run"
@@ -67,7 +69,7 @@ def against_one(rows: Iterable[Mapping[str, Any]]) -> list[AgainstOne]:
 
 def of_attempts(attempts: Sequence[Attempt]) -> dict[str, AgainstOne]:
     """The same by attempt_id, only of rows of several streams that have a rate."""
-    several = [a for a in attempts if int(a.requested.get(AXIS) or 1) > 1 and a.median_tps]
+    several = [a for a in attempts if _n_streams(a.requested) > 1 and a.median_tps]
     if not several:
         return {}
     rows = [{name: value for name, value in to_row(a).items() if name in NEEDED} for a in attempts]
@@ -76,18 +78,22 @@ def of_attempts(attempts: Sequence[Attempt]) -> dict[str, AgainstOne]:
 
 
 def most_streams(attempts: Sequence[Attempt]) -> list[tuple[Attempt, AgainstOne]]:
-    """Of each question with a row of one stream the row of the most, in the order of the run."""
+    """Of each question with a row of one stream the row of the most, in the order of the run; of several rounds the middle."""
     found = of_attempts(attempts)
-    most: dict[tuple[object, ...], Attempt] = {}
+    most: dict[tuple[object, ...], list[tuple[float, Attempt]]] = {}
     for attempt in attempts:
         against = found.get(attempt.attempt_id)
         if against is None or against.throughput_ratio is None:
             continue
-        question = _question(to_row(attempt))
-        before = most.get(question)
-        if before is None or _n_streams(attempt.requested) > _n_streams(before.requested):
-            most[question] = attempt
-    return [(attempt, found[attempt.attempt_id]) for attempt in most.values()]
+        rounds = most.setdefault(_question(to_row(attempt) | {"round_index": 0}), [])
+        n_before = _n_streams(rounds[0][1].requested) if rounds else 0
+        n_streams = _n_streams(attempt.requested)
+        if n_streams > n_before:
+            rounds.clear()
+        if n_streams >= n_before:
+            rounds.append((against.throughput_ratio, attempt))
+    middle = [sorted(r, key=itemgetter(0))[(len(r) - 1) // 2][1] for r in most.values()]
+    return [(attempt, found[attempt.attempt_id]) for attempt in middle]
 
 
 def stream_words(attempt: Attempt, against: AgainstOne) -> str:
@@ -98,13 +104,15 @@ def stream_words(attempt: Attempt, against: AgainstOne) -> str:
         name += f" {attempt.model_quant}"
     depth = f" at depth {attempt.n_depth}" if attempt.n_depth else ""
     text = f"{name}, {attempt.test_label}{depth}, {n_streams} streams: "
+    if against.throughput_ratio is None:
+        return text + NO_ONE_STREAM
     text += f"{_times(against.throughput_ratio)} the tokens a second of one"
     if against.latency_ratio is None:
         return text
     return f"{text}, {WAITS[attempt.test_kind]} takes {_times(against.latency_ratio)} as long"
 
 
-def _times(ratio: float | None) -> str:
+def _times(ratio: float) -> str:
     return f"{ratio:.3g} times"
 
 
@@ -122,7 +130,7 @@ def _against(
     ratios = {name: _ratio(row, one, f"{name}_median_s") for name in _MEASURES}
     throughput = rate / one_rate
     has_requests = any(row.get(f"{name}_median_s") is not None for name in _MEASURES)
-    measured = ratios[_MEASURE_OF[str(row.get("test_kind"))]]
+    measured = ratios.get(_MEASURE_OF.get(str(row.get("test_kind")), ""))
     return AgainstOne(
         throughput_ratio=throughput,
         latency_ratio=measured if has_requests else n_streams / throughput,
@@ -139,8 +147,7 @@ def _question(row: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _n_streams(row: Mapping[str, Any]) -> int:
-    asked = row.get(AXIS)
-    return asked if isinstance(asked, int) and asked > 0 else 1
+    return request_load(row).n_streams
 
 
 def _rate(row: Mapping[str, Any]) -> float | None:

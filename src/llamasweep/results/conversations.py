@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from llamasweep.results.records import Attempt
-from llamasweep.results.rounds import by_question
+from llamasweep.results.rounds import by_question, latest_per_round
 from llamasweep.units import format_seconds
 
 _OF_TALKS = ("turn", "prompt_cache")
@@ -29,12 +30,15 @@ class LastTurn:
 
 
 def last_turns(attempts: Sequence[Attempt]) -> tuple[LastTurn, ...]:
-    """One for each model, build, test and setting of which more than a first turn was measured, in the order of the run."""
+    """One for each model, build, test and setting of which more than a first turn was measured, in the order of the run.
+
+    Of several rounds the one whose time to the first token is in the middle.
+    """
     talks: dict[tuple[object, ...], dict[tuple[int, bool], Attempt]] = {}
     for tries in by_question(attempts).values():
-        row = tries[-1]
-        turn, times = row.requested.get("turn"), row.requests
-        if isinstance(turn, int) and row.status == "ok" and times and times.ttft_median_s:
+        row = _middle(latest_per_round(tries))
+        turn = None if row is None else row.requested.get("turn")
+        if row is not None and isinstance(turn, int):
             others = tuple(item for item in row.requested.items() if item[0] not in _OF_TALKS)
             key = (row.engine, row.model_label, row.model_hash, row.build_hash, row.test_label)
             is_warm = row.requested.get("prompt_cache") == "warm"
@@ -46,6 +50,16 @@ def last_turns(attempts: Sequence[Attempt]) -> tuple[LastTurn, ...]:
             pair = rows.get((last, False)), rows.get((last, True))
             found.append(LastTurn(turn=last, cold=pair[0], warm=pair[1]))
     return tuple(found)
+
+
+def _middle(rounds: Sequence[Attempt]) -> Attempt | None:
+    """Of those that have a time; None where none has."""
+    timed = []
+    for row in rounds:
+        ttft_s = row.requests.ttft_median_s if row.status == "ok" and row.requests else None
+        if ttft_s:
+            timed.append((ttft_s, row))
+    return sorted(timed, key=itemgetter(0))[(len(timed) - 1) // 2][1] if timed else None
 
 
 def turn_words(last: LastTurn) -> str:

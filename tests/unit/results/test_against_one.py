@@ -121,6 +121,26 @@ def test_the_row_of_the_most_streams_speaks_for_its_question() -> None:
     assert set(of_attempts(attempts)) == {attempts[1].attempt_id, attempts[2].attempt_id}
 
 
+def test_of_several_rounds_the_middle_one_speaks() -> None:
+    rounds = [(1, 20.0, 0), (8, 40.0, 0), (1, 20.0, 1), (8, 80.0, 1), (1, 20.0, 2), (8, 60.0, 2)]
+    attempts = [
+        measured(place, [rate], requested={"concurrency": n}, round_index=index)[0]
+        for place, (n, rate, index) in enumerate(rounds)
+    ]
+    ((most, against),) = most_streams(attempts)
+    assert most == attempts[5]
+    assert against.throughput_ratio == pytest.approx(3.0)
+
+
+def test_what_a_file_says_of_streams_and_tests_is_not_believed() -> None:
+    odd = measured(1, [28.0], requested={"concurrency": "many"})[0]
+    assert of_attempts([odd]) == {}
+    many = against_one(
+        [row(1, 20.0, test_kind="x"), row(4, 50.0, test_kind="x", tpot_median_s=0.1)]
+    )[1]
+    assert (many.throughput_ratio, many.latency_ratio) == (2.5, None)
+
+
 def test_a_run_of_one_stream_has_nothing_to_tell() -> None:
     attempts = [measured(1, [28.0])[0]]
     assert of_attempts(attempts) == {}

@@ -48,3 +48,14 @@ def test_a_retry_takes_the_place_of_what_it_repeats() -> None:
     again = replace(first, attempt_id="later", requests=RequestTimes(ttft_median_s=0.7))
     (last,) = last_turns([first, again])
     assert last.cold == again
+
+
+def test_of_several_rounds_the_middle_time_is_told() -> None:
+    first = turn(1, 4, "cold", 0.9)
+    rounds = [
+        replace(first, attempt_id=str(i), round_index=i, requests=RequestTimes(ttft_median_s=s))
+        for i, s in enumerate((0.9, 0.4, 0.5))
+    ]
+    failed = replace(first, attempt_id="3", round_index=3, status="failed", requests=None)
+    (last,) = last_turns([*rounds, failed])
+    assert last.cold == rounds[2]
