@@ -176,6 +176,19 @@ def test_ends_that_do_not_differ_are_said_and_nothing_between_is_measured(
     assert {r.build_label for r in desk.rows()} == {"b1", "b3"}
 
 
+def test_the_name_of_a_sweep_says_nothing_of_who_leads_the_search(
+    desk: Desk, sweep: Path, registered: Callable[[Behaviours], Path]
+) -> None:
+    registered([FAST, FAST, SLOW])
+    text = sweep.read_text(encoding="utf-8")
+    sweep.write_text(f"{text}name: my bisect-step\n", encoding="utf-8")
+
+    late = desk.call(*_words(sweep, 3, "--max-time", "1ms"))
+
+    assert late.code == 4, late.stderr
+    assert "Time is up; the same command continues" in late.stdout
+
+
 def test_ends_are_checked_before_anything_is_measured(
     desk: Desk, sweep: Path, registered: Callable[[Behaviours], Path]
 ) -> None:

@@ -6,6 +6,7 @@ Joins the search (`stats.bisection`), the builds in a line and the measuring of 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -101,7 +102,13 @@ def run_bisect(
     name = " ".join((spec.name, "bisect", *([line.source] if line.source != "registered" else [])))
     with ExitStack() as stack:
         steps = open_steps(
-            replace(spec, name=f"{name} {good} {bad}"), options, line, progress, stack, on_synth
+            replace(spec, name=f"{name} {good} {bad}"),
+            options,
+            line,
+            line.names,
+            progress,
+            stack,
+            on_synth,
         )
         if steps.journal.names != list(line.names):
             raise UsageError(
@@ -139,6 +146,7 @@ def run_bisect_step(
             replace(spec, name=f"{spec.name} bisect-step {good} {bad}"),
             options,
             line,
+            (good, bad),
             progress,
             stack,
             on_synth,
@@ -159,11 +167,15 @@ def open_steps(
     spec: SweepSpec,
     options: RunOptions,
     line: BuildLine,
+    names: Sequence[str],
     progress: Progress,
     stack: ExitStack,
     on_synth: OnSynth | None,
 ) -> Steps:
-    """The run of a bisection, new or taken up again. Raises UsageError where both ends are one program."""
+    """The run of a bisection, new or taken up again. names: for its journal, if new.
+
+    Raises UsageError where both ends are one program.
+    """
     if spec.engine != MEASURES_WITH:
         raise UsageError(
             f"a bisection measures with {MEASURES_WITH}, and this sweep asks for {spec.engine}",
@@ -186,12 +198,10 @@ def open_steps(
             f"{good.label!r} and {bad.label!r} are the same program",
             hint="Nothing can be slower; name two different builds.",
         )
-    is_step = "bisect-step" in by_turns.name
-    names = list(ends if is_step else line.names)
     return Steps(
         begun=begun,
         line=line,
-        journal=open_journal(begun.session.store.run_dir, names),
+        journal=open_journal(begun.session.store.run_dir, list(names)),
         progress=progress,
         deadline_s=end_s,
         floor_of_row=floor_finder(),

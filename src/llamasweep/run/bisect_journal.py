@@ -6,13 +6,13 @@ A small JSON file in the run's folder, replaced in one step. What rows tell is n
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 from llamasweep.errors import StoreError, plain_reason
 from llamasweep.stats.bisection import Outcome
+from llamasweep.store.files import FileOps, put
 
 JOURNAL_NAME = "bisect.json"
 _FORMAT = 1
@@ -61,18 +61,7 @@ class Journal:
             "practical_floor": self.practical_floor,
             "facts": self.facts,
         }
-        temporary = self.path.with_name(f".{JOURNAL_NAME}.{os.getpid()}")
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                json.dump(document, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-        except OSError as problem:
-            raise StoreError(
-                f"cannot write {self.path}: {plain_reason(problem)}",
-                hint="Everything measured is kept. Mend the disk and start the same command again.",
-            ) from problem
+        put(self.path, json.dumps(document, indent=1).encode(), FileOps())
 
 
 def open_journal(run_dir: Path, names: list[str]) -> Journal:

@@ -35,6 +35,8 @@ def fast(name: str = "memchr") -> Scanner:
 def test_scanners_read_zeros_and_notice_the_byte_they_look_for(load: object) -> None:
     assert callable(load)
     scanner = load()
+    if scanner is None and load is load_vector_matrix:
+        pytest.skip("this NumPy's BLAS cannot be held to one thread")
     assert isinstance(scanner, Scanner)
     memory = ctypes.create_string_buffer(4096)
     address = ctypes.addressof(memory)
