@@ -12,11 +12,11 @@ from llamasweep.engines.base import Call, CallOptions
 from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
 from llamasweep.engines.llama_bench_flags import model_restrictions
 from llamasweep.engines.llama_bench_output import LogFacts, LogReader
+from llamasweep.engines.llama_server import OF_REQUESTS, flag_restrictions, telling_words
 from llamasweep.results.server_flags import SPELLED
 from llamasweep.sweep.blocks import TEST
 from llamasweep.sweep.cell import Block, Cell, Group
 from llamasweep.sweep.matrix import Restriction
-from llamasweep.sweep.parameters import Scalar
 from llamasweep.sweep.subjects import Build, Model
 
 BATCHED_BENCH = "llama-batched-bench"
@@ -32,9 +32,6 @@ NO_PROMPT_CACHE = (
     "llama-batched-bench reads every prompt anew; `engine: llama-server` measures a cached one"
 )
 NO_CONVERSATION = "llama-batched-bench holds no conversation; `engine: llama-server` does"
-_TELLING_SINCE = 10488
-"""From this build on `-lv 4` tells the settings of the context and nothing for each token."""
-_OF_CELLS = frozenset({"n_depth", "concurrency", "prompt_cache", "turn"})
 _STEP_TOKENS = 256
 _DEFAULT_N_BATCH = 2048
 
@@ -64,9 +61,7 @@ class LlamaBatchedBench(Driven):
         if turns := axes.get("turn"):
             where_turn = {"turn": frozenset(turns)}
             found.append(Restriction(reason=NO_CONVERSATION, where=where_turn))
-        for name, values in block.axes:
-            found += _unsayable(name, values, build)
-        return found
+        return found + flag_restrictions(self.name, block, build)
 
     def describe(self, group: Group, options: CallOptions) -> Call:
         job = Job(
@@ -91,36 +86,17 @@ class LlamaBatchedBench(Driven):
         return log.facts(index)
 
 
-def _unsayable(name: str, values: tuple[Scalar, ...], build: Build) -> list[Restriction]:
-    """Settings for which this build's program has no flag, by its own help."""
-    if name in _OF_CELLS or name == "n_threads":
-        return []
-    spell = SPELLED.get(name)
-    refused = frozenset(
-        value
-        for value in values
-        if spell is None
-        or any(w.startswith("-") and not build.knows(w) for w in spell(value, build.number)[:1])
-    )
-    if not refused:
-        return []
-    reason = f"llama-batched-bench of {build.label} has no flag for {name}"
-    return [Restriction(reason=reason, where={name: refused})]
-
-
 def program_argv(group: Group, options: CallOptions) -> tuple[str, ...]:
     """The call without the words of a cell, which the driver puts behind the program."""
     build = group.build
-    axes = {name: values[0] for name, values in group.block.axes if name not in _OF_CELLS}
+    axes = {name: values[0] for name, values in group.block.axes if name not in OF_REQUESTS}
     argv = [build.path, "-m", options.model_path, "--output-format", "jsonl"]
     if "n_threads" in axes:
         argv += ["-t", str(axes["n_threads"])]
     for name, value in axes.items():
         if name in SPELLED:
             argv += SPELLED[name](value, build.number)
-    if (build.number or 0) >= _TELLING_SINCE:
-        argv += ["-lv", "4", "--no-log-prefix", "--log-colors", "off"]
-    return (*argv, *options.extra_args)
+    return (*argv, *telling_words(build), *options.extra_args)
 
 
 def lengths_of(cell: Cell) -> tuple[int, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from llamasweep.engines.at_once import MAX_STREAMS
 from llamasweep.engines.base import Call, CallOptions
 from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
@@ -20,7 +18,7 @@ TAG_TOKENS = 32
 LONGEST_SYNTHETIC_TOKEN = 4
 """Letters of the longest token that a generated model may write, with up to 1.7 million tokens in its vocabulary."""
 _TELLING_SINCE = 10488
-"""From this build on `-lv 4` tells the settings of the context and nothing for each token."""
+"""Build from which on `-lv 4` does."""
 OF_REQUESTS = frozenset({"n_depth", "concurrency", "prompt_cache", "turn"})
 """Axes of what a server is asked, and not of how it is started."""
 DEPTH_OF_PROMPT = (
@@ -38,9 +36,7 @@ class LlamaServer(Driven):
         found = model_restrictions(block, model, build)
         found += depth_restrictions(block)
         found += stream_restrictions(block)
-        for name, values in block.axes:
-            found += _unsayable(name, values, build)
-        return found
+        return found + flag_restrictions("llama-server", block, build)
 
     def describe(self, group: Group, options: CallOptions) -> Call:
         job = Job(
@@ -77,25 +73,33 @@ def stream_restrictions(block: Block) -> list[Restriction]:
     return [Restriction(reason=reason, where={"concurrency": many})]
 
 
-def _unsayable(name: str, values: Iterable[Scalar], build: Build) -> list[Restriction]:
-    """Settings for which this build's llama-server has no flag, by its own help."""
-    if name in OF_REQUESTS or name == "n_threads":
-        return []
+def flag_restrictions(program: str, block: Block, build: Build) -> list[Restriction]:
+    """Settings for which this build's program has no flag, by its own help."""
+    found = []
+    for name, values in block.axes:
+        if name in OF_REQUESTS or name == "n_threads":
+            continue
+        refused = frozenset(value for value in values if not _is_sayable(name, value, build))
+        if refused:
+            reason = f"{program} of {build.label} has no flag for {name}"
+            if name == "num_ctx":
+                reason = f"num_ctx is Ollama's; {program} gets the context that the tests need"
+            found.append(Restriction(reason=reason, where={name: refused}))
+    return found
+
+
+def _is_sayable(name: str, value: Scalar, build: Build) -> bool:
     spell = SPELLED.get(name)
-    refused = []
-    for value in values:
-        words = spell(value, build.number) if spell is not None else [f"no flag for {name}"]
-        if (
-            any(word.startswith("-") and not build.knows(word) for word in words[:1])
-            or spell is None
-        ):
-            refused.append(value)
-    if not refused:
+    if spell is None:
+        return False
+    return all(build.knows(w) for w in spell(value, build.number)[:1] if w.startswith("-"))
+
+
+def telling_words(build: Build) -> list[str]:
+    """What makes a program tell the settings of its context, and nothing for each token."""
+    if build.number is None or build.number < _TELLING_SINCE:
         return []
-    reason = f"llama-server of {build.label} has no flag for {name}"
-    if name == "num_ctx":
-        reason = "num_ctx is Ollama's; llama-server gets the context that the tests need"
-    return [Restriction(reason=reason, where={name: frozenset(refused)})]
+    return ["-lv", "4", "--no-log-prefix", "--log-colors", "off"]
 
 
 def longest_request(block: Block, model: Model) -> int:
