@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
+from llamasweep.ceilings.absent import with_all_reasons
 from llamasweep.ceilings.answer_memory import memory_answer
 from llamasweep.ceilings.answer_parts import (
     ConcurrencyPart,
@@ -78,13 +79,13 @@ def answer(facts: ModelFacts, question: Question, rig: Rig) -> Answer:
     """
     why = not_modelled(facts)
     if why is not None:
-        return _without_architecture(facts, question, rig, why)
+        return with_all_reasons(_without_architecture(facts, question, rig, why))
     memory = memory_answer(facts, question, rig)
     model = PlacedModel(facts=facts, settings=question.settings, rig=rig, placed=memory.placed)
     decode = model.decode(n_depth=question.n_depth, n_gen=question.n_gen)
     prefill = prefill_of(model, question, n_prompt=question.n_prompt)
     streams = streams_of(model, question)
-    return Answer(
+    found = Answer(
         kind="exact",
         rig=rig.name,
         model=_model(facts, weight_traffic(facts)),
@@ -118,6 +119,7 @@ def answer(facts: ModelFacts, question: Question, rig: Rig) -> Answer:
             **memory.reasons,
         },
     )
+    return with_all_reasons(found)
 
 
 def _named(*reasons: tuple[str, str | None]) -> dict[str, str]:

@@ -5,6 +5,7 @@ Everything in it is a pencil figure: no context, no tensor, no architecture is k
 
 from __future__ import annotations
 
+from llamasweep.ceilings.absent import with_all_reasons
 from llamasweep.ceilings.answer import Answer, request_part
 from llamasweep.ceilings.answer_memory import SIZE_UNKNOWN, question_reserve
 from llamasweep.ceilings.answer_parts import (
@@ -29,6 +30,10 @@ PENCIL = Assumption(
 NO_FILE = "a pencil figure from three numbers; the exact one needs the model's head (a file, an address or a shape)"
 SEVERAL = "pencil figures are of one memory; name one device"
 _FLOAT_FROM_BITS = 16
+_NEED_THE_HEAD = (
+    *("model.arch", "kv_cache", "decode.ceiling_tps", "memory.context_bytes"),
+    *("memory.compute_bytes_upper", "memory.resident_bytes", "memory.mapped_bytes"),
+)
 
 
 def pencil_answer(model: PencilModel, question: Question, rig: Rig) -> Answer:
@@ -42,12 +47,13 @@ def pencil_answer(model: PencilModel, question: Question, rig: Rig) -> Answer:
     decode = _decode(model, question, main)
     prefill = _prefill(model, question, main)
     peak = _peak(model, main)
-    reasons = dict.fromkeys(("decode.ceiling_tps", "kv_cache", "concurrency.ceiling_tps"), NO_FILE)
+    reasons = dict.fromkeys(_NEED_THE_HEAD, NO_FILE)
     if bandwidth is None:
         reasons["decode.pencil_ceiling_tps"] = main.reason or "the bandwidth is not known"
     if main.memory_bytes is None:
-        reasons["memory.fits"] = SIZE_UNKNOWN.format(names=main.name)
-    return Answer(
+        why = SIZE_UNKNOWN.format(names=main.name)
+        reasons |= {"memory.available_bytes": why, "memory.fits": why}
+    found = Answer(
         kind="pencil",
         rig=rig.name,
         model=ModelPart(
@@ -83,6 +89,7 @@ def pencil_answer(model: PencilModel, question: Question, rig: Rig) -> Answer:
         ),
         reasons=reasons,
     )
+    return with_all_reasons(found)
 
 
 def _main(rig: Rig) -> Processor:

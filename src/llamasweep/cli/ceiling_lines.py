@@ -46,7 +46,7 @@ def tps(value: float) -> str:
 def answer_lines(answer: Answer, model_name: str) -> Iterator[str]:
     """One screen."""
     yield from _head(answer, model_name)
-    shown = ("model.", "decode.") if answer.kind == "exact" else ()
+    shown = ("model.", "decode.ceiling", "decode.pencil") if answer.kind == "exact" else ()
     for why in dict.fromkeys(why for key, why in answer.reasons.items() if key.startswith(shown)):
         yield from _wrapped(f"! {why}", "  ")
     yield ""

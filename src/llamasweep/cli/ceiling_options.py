@@ -54,7 +54,9 @@ def two_counts(_: click.Context, __: click.Parameter, value: str | None) -> tupl
 
 _MODEL = (
     click.argument("model", required=False),
-    click.option("--quant", metavar="Q", help="Quantisation, where MODEL names a known shape."),
+    click.option(
+        "--quant", metavar="Q", help="Quantisation, where MODEL names a known shape (Q4_K_M)."
+    ),
 )
 _RIG = (
     click.option(

@@ -67,7 +67,7 @@ def _host(
     if stored is not None:
         host = _with_calibration(host, stored)
         if host.bandwidth is not None:
-            notes.extend(f"when this machine was calibrated: {w}" for w in stored.warnings)
+            notes.extend(f"the calibration of this machine warned: {w}" for w in stored.warnings)
             return host
     if spec.bytes_per_s is not None:
         notes.append(f"{NOT_CALIBRATED}: its bandwidth is that of the specification")

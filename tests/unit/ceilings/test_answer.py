@@ -215,6 +215,59 @@ def test_a_machine_whose_bandwidth_is_not_known_has_counts_and_a_reason() -> Non
     assert found.prefill.reason == "nobody measured it"
 
 
+# -- what is absent has a reason
+
+
+def unexplained(found: Answer) -> list[str]:
+    """Promised figures that are null with no reason under their name or their part's."""
+    document = plain(found)
+    parts = {name.partition(".")[0] for name in found.reasons}
+    return [
+        f"{part}.{key}"
+        for part, keys in KEYS.items()
+        for key in keys.split()
+        if document[part][key] is None
+        and not ({part, f"{part}.{key}"} & found.reasons.keys() or _is_told(part, document, parts))
+    ]
+
+
+def _is_told(part: str, document: dict[str, Any], parts: set[str]) -> bool:
+    """A part whose figures all hang on one thing tells it once."""
+    return part in ("model", "prefill", "concurrency", "decode") and (
+        part in parts or bool(document[part].get("reason"))
+    )
+
+
+RIGS = {
+    "a card": rig_of(["RTX 4090"]),
+    "two cards": rig_of(["2 x RTX 3090"]),
+    "memory": rig_of(["DDR5-5600x2"]),
+    "a split": SPLIT,
+    "unknown": Rig(host=Processor(name="this machine", reason="nobody measured it")),
+}
+
+
+@pytest.mark.parametrize("rig", RIGS.values(), ids=list(RIGS))
+@pytest.mark.parametrize("n_gpu_layers", [-1, 3])
+def test_every_absent_figure_has_a_reason(rig: Rig, n_gpu_layers: int) -> None:
+    question = Question(n_gpu_layers=n_gpu_layers, n_streams=2)
+    known = quantised("Qwen3-4B", "Q4_K_M")
+    assert unexplained(answer(known, question, rig)) == []
+    assert unexplained(answer(replace(known, arch="rwkv7"), question, rig)) == []
+    model = PencilModel(params=177e9, active_params=6e9, bits_per_weight=4.27)
+    assert unexplained(pencil_answer(model, question, rig)) == []
+
+
+def test_reasons_that_follow_name_what_they_follow_from() -> None:
+    found = answer(quantised("Qwen3-4B", "Q4_K_M"), Question(), rig_of(["DDR5-5600x2"]))
+    no_peak = "no peak compute rate is known for this device"
+
+    assert found.reasons["workload.ttft_s"] == no_peak
+    assert found.reasons["decode.ridge_flop_per_byte"] == no_peak
+    assert found.reasons["kv_cache.swa_cells"] == "no layer has a sliding window"
+    assert "workload.decode_s" not in found.reasons
+
+
 # -- lengths against the context
 
 

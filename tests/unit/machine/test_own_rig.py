@@ -51,7 +51,7 @@ def test_what_the_calibration_warned_of_stands_beside_its_ceilings() -> None:
 
     assert made(stored=calibration()).notes == ()
     (note,) = rig.notes
-    assert note == "when this machine was calibrated: the load average was 9.0 on 4 CPUs"
+    assert note == "the calibration of this machine warned: the load average was 9.0 on 4 CPUs"
     assert note in [a.text for a in rig.assumptions]
 
 
