@@ -186,8 +186,11 @@ def _pencil_formula(answer: Answer) -> str:
 
 def _usual(answer: Answer, ceiling_tps: float, *, is_spread: bool) -> Iterator[str]:
     n_expert = answer.model.n_expert
-    if is_spread or (n_expert is not None and n_expert > 0):
+    if n_expert is not None and n_expert > 0:
         yield "  real programs reach less: a mixture of experts on wide memory often half of it"
+        return
+    if is_spread:
+        yield "  real programs reach less, and handing over from one device to the next takes time too"
         return
     low, high = (tps(share * ceiling_tps) for share in _USUAL)
     yield f"  real programs reach 70 to 85 % of it: {low.removesuffix(' t/s')} to {high}"
@@ -221,13 +224,17 @@ def _prefill_formula(answer: Answer, rate: float) -> str:
     flop, peak = prefill.flop_per_token, prefill.peak_flop_per_s
     if flop is not None and peak is not None and abs(peak / flop / rate - 1) < 0.02:
         return f"{_rate_over_work(peak, flop)} = {tps(rate)}"
+    bandwidth, n_bytes = answer.decode.bandwidth_bytes_per_s, prefill.bytes_per_token
+    if n_bytes and bandwidth is not None and abs(bandwidth / n_bytes / rate - 1) < 0.02:
+        return _by_memory(bandwidth, n_bytes, rate, of="per token")
     figures = (flop, prefill.bytes_per_token, prefill.n_passes, peak)
     return _line(answer, "prefill", _work_and_bytes, *figures)
 
 
 def _work_and_bytes(flop: float, n_bytes: float, n_passes: float, flop_per_s: float) -> str:
+    batches = "batch" if n_passes == 1 else "batches"
     return (
-        f"{format_flop(flop)} and {format_decimal_bytes(n_bytes)} per token, {n_passes:.0f} batches,"
+        f"{format_flop(flop)} and {format_decimal_bytes(n_bytes)} per token, {n_passes:.0f} {batches},"
         f" at {format_flop_per_s(flop_per_s)}"
     )
 
@@ -249,7 +256,7 @@ def _memory(answer: Answer) -> Iterator[str]:
             short = "" if part.fits is not False else "  TOO MUCH"
             yield printable(
                 f"  {part.device}: {format_bytes(part.total_bytes)}{of}{short} "
-                f"({part.n_layers} layers, {format_bytes(part.weights_bytes)} of weights)"
+                f"({_layers(part.n_layers)}, {format_bytes(part.weights_bytes)} of weights)"
             )
         yield from _hint(answer)
         return
@@ -270,6 +277,10 @@ def _memory(answer: Answer) -> Iterator[str]:
             f"  weights would come from disk again and again: {tps(memory.disk.slowest_tps)}"
             f" to {tps(memory.disk.fastest_tps)}"
         )
+
+
+def _layers(n_layers: int) -> str:
+    return f"{n_layers} layer{'' if n_layers == 1 else 's'}"
 
 
 def _hint(answer: Answer) -> Iterator[str]:

@@ -12,7 +12,7 @@ from llamasweep.ceilings.answer import Answer, answer
 from llamasweep.ceilings.answer_pencil import pencil_answer
 from llamasweep.ceilings.decode import PencilModel
 from llamasweep.ceilings.question import Question
-from llamasweep.ceilings.rig import rig_of
+from llamasweep.ceilings.rig import rig_of, with_peak
 from llamasweep.cli.ceiling_lines import answer_lines, tps
 
 NOTHING = re.compile(r"(?<![\d.,])0(\.0+)? (B|[kMGT]B|[kMGT]i?B|[kMGTP]?FLOP|t/s|ms)|[: ]0% of it")
@@ -123,6 +123,26 @@ def test_rates_of_what_does_not_fit_say_whose_they_are(found: Answer) -> None:
     assert words in screen(changed(found, "memory", fits=False))
     assert words not in screen(changed(found, "memory", fits=True))
     assert words not in screen(changed(found, "memory", fits=None))
+
+
+def test_a_prompt_that_memory_bounds_shows_the_division_that_gives_it() -> None:
+    rig = with_peak(rig_of(bandwidth_bytes_per_s=1e9), 1e15)
+    found = answer(quantised("Qwen3-4B", "Q4_K_M"), Question(n_prompt=10), rig)
+    text = screen(found)
+    assert found.prefill.bound == "memory"
+    rate, n_bytes = found.prefill.ceiling_tps, found.prefill.bytes_per_token
+    assert rate is not None
+    assert n_bytes is not None
+    assert rate == pytest.approx(1e9 / n_bytes, rel=0.01)
+    assert re.search(r"bound by memory\n  1 GB/s ÷ \d+ MB per token = [\d.]+ t/s\n", text), text
+
+
+def test_a_dense_model_over_two_devices_is_not_called_a_mixture() -> None:
+    rig = rig_of(["RTX 3060 12GB", "DDR5-5600x2"])
+    text = screen(answer(quantised("Qwen3-4B", "Q4_K_M"), Question(n_gpu_layers=2), rig))
+    assert "mixture" not in text
+    assert "handing over" in text
+    assert "(1 layer, " in text
 
 
 def test_what_rests_on_a_reference_is_not_called_a_bound() -> None:
