@@ -79,9 +79,8 @@ class Readers:
     def __enter__(self) -> Readers:
         for scanner in self._scanners:
             self._setup.enter_context(scanner.while_reading())
-        for thread in self._threads:
-            thread.start()
         try:
+            self._start()
             self._wait()  # all slices are written
         except BaseException:
             self.close()
@@ -135,6 +134,13 @@ class Readers:
             if thread.is_alive():
                 thread.join()
         self._setup.close()
+
+    def _start(self) -> None:
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError as problem:  # a limit of the system on threads
+            raise MemoryError(str(problem)) from problem
 
     def _huge_fraction(self) -> float | None:
         now = _huge_bytes()

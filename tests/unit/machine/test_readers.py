@@ -67,6 +67,24 @@ def test_a_scan_that_stops_early_is_an_error_and_no_rate() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("bandwidth-")]
 
 
+def test_threads_that_the_system_does_not_allow_are_an_error_and_all_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, n_alive = threading.Thread.start, threading.active_count()
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "bandwidth-2":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    readers = Readers((Watched().scanner,), n_threads=4, buffer_bytes=4 * MIB)
+    with pytest.raises(MemoryError, match="can't start new thread"), readers:
+        pass
+
+    assert threading.active_count() == n_alive
+
+
 def test_scanners_take_turns_over_the_same_memory() -> None:
     first, second = Watched(), Watched()
 
