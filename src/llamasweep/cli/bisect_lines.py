@@ -64,7 +64,7 @@ def _remark(step: StepTold) -> str:
 
 
 def change_words(comparison: Comparison) -> str:
-    """`-6.1 % [-7.0 %, -5.2 %]`; without an interval the change alone, without a rate that."""
+    """`-6.1% [-7.0%, -5.2%]`; without an interval the change alone, without a rate that."""
     if comparison.ratio is None:
         return "no rate"
     change = f"{comparison.ratio - 1:+.1%}"

@@ -25,7 +25,8 @@ _KIND_ORDER = {"tg": 0, "pp": 1, "pg": 2}
 class Point:
     """One build in a series. median_tps: of the medians of its processes; None where it was tried and never measured.
 
-    n_rounds: processes behind it. run_ids: runs that it is made of, the newest last. measured_on: day of the first of them.
+    n_rounds: processes behind it. run_ids: runs that it is made of, the newest last. measured_on: day of the first of them,
+    None where it is not known.
     """
 
     build: str
@@ -33,7 +34,7 @@ class Point:
     median_tps: float | None
     n_rounds: int
     run_ids: tuple[str, ...]
-    measured_on: str
+    measured_on: str | None
     facts: dict[str, str | None]
 
 
@@ -102,8 +103,6 @@ def _facts(info: RunInfo) -> dict[str, str | None]:
 _Known = Mapping[str, tuple[str, dict[str, str | None]]]
 """run_id -> day of its start, and what else may move a speed."""
 
-_UNKNOWN: tuple[str, dict[str, str | None]] = ("", {})
-
 
 def _series(
     key: tuple[str, str], rows: Sequence[Attempt], known: _Known, notes: Sequence[Annotation]
@@ -141,7 +140,8 @@ def _noted(
 def _index(points: Sequence[Point], note: Annotation) -> int | None:
     """The point that a note stands at; a name counts before a number, which variants of a build share."""
     if note.day is not None:
-        fits = [i for i, point in enumerate(points) if point.measured_on >= note.day]
+        days = [point.measured_on for point in points]
+        fits = [i for i, day in enumerate(days) if day is not None and day >= note.day]
     else:
         fits = [i for i, point in enumerate(points) if note.at == point.build]
         fits += [i for i, p in enumerate(points) if note.is_of_build(p.build, p.number)]
@@ -175,8 +175,8 @@ def _point(rows: Sequence[Attempt], known: _Known) -> Point | None:
         median_tps=statistics.median(rates) if rates else None,
         n_rounds=len(rates),
         run_ids=tuple(dict.fromkeys(row.run_id for row in tried)),
-        measured_on=min(known.get(row.run_id, _UNKNOWN)[0] for row in tried),
-        facts=known.get(newest.run_id, _UNKNOWN)[1],
+        measured_on=min((known[r.run_id][0] for r in tried if r.run_id in known), default=None),
+        facts=known[newest.run_id][1] if newest.run_id in known else {},
     )
 
 

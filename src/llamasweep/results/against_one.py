@@ -12,6 +12,7 @@ from typing import Any
 
 from llamasweep.results.columns import ATTEMPT_COLUMNS, to_row
 from llamasweep.results.declared import column
+from llamasweep.results.measured_rows import model_words
 from llamasweep.results.records import Attempt
 from llamasweep.results.request_load import request_load
 from llamasweep.sweep.parameters import PARAMETERS
@@ -99,11 +100,8 @@ def most_streams(attempts: Sequence[Attempt]) -> list[tuple[Attempt, AgainstOne]
 def stream_words(attempt: Attempt, against: AgainstOne) -> str:
     """`tiny-llama Q4_0, tg64, 8 streams: 3.4 times the tokens a second of one, each token takes 2.4 times as long`."""
     n_streams = _n_streams(attempt.requested)
-    name = attempt.model_label
-    if attempt.model_quant and attempt.model_quant not in name:
-        name += f" {attempt.model_quant}"
     depth = f" at depth {attempt.n_depth}" if attempt.n_depth else ""
-    text = f"{name}, {attempt.test_label}{depth}, {n_streams} streams: "
+    text = f"{model_words(attempt)}, {attempt.test_label}{depth}, {n_streams} streams: "
     if against.throughput_ratio is None:
         return text + NO_ONE_STREAM
     text += f"{_times(against.throughput_ratio)} the tokens a second of one"

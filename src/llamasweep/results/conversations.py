@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
+from llamasweep.results.measured_rows import model_words
 from llamasweep.results.records import Attempt
 from llamasweep.results.rounds import by_question, latest_per_round
 from llamasweep.units import format_seconds
@@ -68,10 +69,7 @@ def turn_words(last: LastTurn) -> str:
     cold, warm = _ttft(last.cold), _ttft(last.warm)
     cached = f"{warm} where earlier turns are cached"
     times = cached if cold is None else cold if warm is None else f"{cold}, {cached}"
-    name = row.model_label
-    if row.model_quant and row.model_quant not in name:
-        name += f" {row.model_quant}"
-    return f"{name}, {row.test_label}: first token at turn {last.turn} after {times}"
+    return f"{model_words(row)}, {row.test_label}: first token at turn {last.turn} after {times}"
 
 
 def _ttft(row: Attempt | None) -> str | None:

@@ -239,6 +239,14 @@ def has_ceiling(row: Attempt) -> bool:
     return positive_number(row.ceiling_tps) is not None
 
 
+def model_words(row: Attempt) -> str:
+    """`tiny-llama Q4_0`, the type left out where the label says it."""
+    quant = row.model_quant
+    return (
+        f"{row.model_label} {quant}" if quant and quant not in row.model_label else row.model_label
+    )
+
+
 def has_several_streams(row: Attempt) -> bool:
     """Whether its rate is one of several streams together: rules about a token's time are no rules for it."""
     return request_load(row.requested).n_streams > 1

@@ -132,6 +132,14 @@ def test_notes_stand_at_their_build_or_at_the_first_build_of_a_later_day() -> No
     ]
 
 
+def test_a_note_at_a_day_does_not_stand_at_a_build_of_which_no_day_is_known() -> None:
+    first, *others = _stepped()
+    stray = replace(first, attempts=tuple(replace(r, run_id="gone") for r in first.attempts))
+    (series,) = history([stray, *others], notes=[Annotation(at="2000-01-01", text="old")])
+    assert series.points[0].measured_on is None
+    assert [index for index, _ in series.notes] == [1]
+
+
 def test_a_mark_of_the_page_names_the_row_with_its_runs_and_a_note_has_its_mark() -> None:
     found = history(_stepped(), notes=[Annotation(at="b10300", text="more memory")])
     html = render_history(found, "0.1", set())
