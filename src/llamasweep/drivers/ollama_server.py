@@ -36,6 +36,7 @@ _OF_A_LOST_SERVER = ("cut_short", "not_reachable", "server_error")
 """Kinds of failures that a server leaves behind when it dies; its process may end a moment after its connections."""
 _ENDS_WITHIN_S = 1.0
 _LOOK_AGAIN_S = 0.02
+MACHINE_ID = Path("/etc/machine-id")
 
 
 @dataclass(slots=True)
@@ -117,8 +118,16 @@ def serving(job: Job, say: Callable[[str], None]) -> Iterator[Serving]:
 
 
 def owner_of(cache: str) -> str:
-    """Eight hex digits for this user's cache on this machine: one sweep at a time runs from it."""
-    return hashlib.sha256(f"{platform.node()}\n{cache}".encode()).hexdigest()[:8]
+    """Eight hex digits for this user's cache on this machine: one sweep at a time runs from it.
+
+    A name and a path are alike on many machines, whose models may lie on one server; the system's own id is not.
+    """
+    try:
+        machine_id = MACHINE_ID.read_text(encoding="ascii")[:64]
+    except (OSError, ValueError):
+        machine_id = ""
+    said = f"{machine_id}\n{platform.node()}\n{cache}"
+    return hashlib.sha256(said.encode()).hexdigest()[:8]
 
 
 def _is_loaded(server: OllamaServer, name: str) -> bool:
