@@ -116,7 +116,8 @@ def _read_once(run_dir: Path, name: str, only: Collection[str] | None) -> TableR
 
 
 def _read_part(path: Path, name: str) -> pa.Table:
+    """Without threads of Arrow's: a pool that is idle when the process ends may abort it, and so take its exit code."""
     with path.open("rb") as stream:
-        file = pq.ParquetFile(stream)
+        file = pq.ParquetFile(stream, pre_buffer=False)
         version = check_version(schema_version(file.schema_arrow), str(path))
-        return upgrade(name, file.read(), version)
+        return upgrade(name, file.read(use_threads=False), version)
