@@ -58,12 +58,14 @@ def parse_batched_row(text: bytes) -> BatchedRow | None:
     found = read_object(text)
     if found is None or found.get("is_pp_shared") not in _SWITCHES:
         return None
-    counts = [_count(found.get(name)) for name in _COUNTS]
-    times = [_seconds(found.get(name)) for name in _TIMES]
-    if None in counts or None in times or not counts[2]:
+    counts = [n for name in _COUNTS if (n := _count(found.get(name))) is not None]
+    times = [s for name in _TIMES if (s := _seconds(found.get(name))) is not None]
+    if len(counts) < len(_COUNTS) or len(times) < len(_TIMES):
         return None
-    n_prompt, n_gen, n_streams = (n or 0 for n in counts)
-    prompt_s, generation_s, whole_s = (s or 0.0 for s in times)
+    n_prompt, n_gen, n_streams = counts
+    prompt_s, generation_s, whole_s = times
+    if not n_streams:
+        return None
     return BatchedRow(
         n_prompt=n_prompt,
         n_gen=n_gen,

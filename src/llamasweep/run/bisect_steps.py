@@ -126,12 +126,11 @@ class Steps:
         return ends_decision(*self._rates(cell, self.ends, rounds), self.floor_of(cell))
 
     def floor_of(self, cell: str) -> float:
-        """The machine's floor of a cell, as it was when the bisection chose it."""
+        """The machine's floor of a cell that has a row, as it was when the bisection chose it."""
         if cell == self.journal.cell_id and self.journal.practical_floor is not None:
             return self.journal.practical_floor
-        of_builds = self.table.rows.get(cell, {})
-        row = next((r for of in of_builds.values() for r in of.values()), None)
-        return 0.03 if row is None else self.floor_of_row(row)
+        of_builds = self.table.rows[cell].values()
+        return self.floor_of_row(next(row for of in of_builds for row in of.values()))
 
     def ends_rates(self, first_step: int, before_step: int) -> tuple[list[Rate], list[Rate]]:
         """The chosen cell on both ends over all whole rounds of these steps."""

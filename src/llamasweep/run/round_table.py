@@ -27,7 +27,7 @@ class RoundTable:
         for row in attempts:
             of_build = self.rows.setdefault(row.cell_id, {}).setdefault(row.build_label or "", {})
             before = of_build.get(row.round_index)
-            if before is None or _rate(row) is not None or _rate(before) is None:
+            if before is None or rate_of(row) is not None or rate_of(before) is None:
                 of_build[row.round_index] = row
 
     def of(self, cell_id: str, label: str) -> dict[int, Attempt]:
@@ -43,7 +43,7 @@ class RoundTable:
     def rates(self, cell_id: str, label: str, rounds: Sequence[int]) -> list[Rate]:
         """Median rate of each of these rounds, None where that process gave none."""
         of_build = self.of(cell_id, label)
-        return [_rate(of_build[r]) for r in rounds]
+        return [rate_of(of_build[r]) for r in rounds]
 
     def fates(self, cell_id: str, label: str, rounds: Sequence[int]) -> list[Fate]:
         """What became of each of these rounds."""
@@ -99,12 +99,13 @@ class StepRounds:
         return [self.told] if round_index == self.first_round and self.told else []
 
 
-def _rate(row: Attempt) -> Rate:
+def rate_of(row: Attempt) -> Rate:
+    """Its median rate, None where it did not end well."""
     return row.median_tps if row.status == "ok" else None
 
 
 def _fate(row: Attempt) -> Fate:
-    if _rate(row) is not None:
+    if rate_of(row) is not None:
         return "rate"
     if row.status == "timeout":
         return "hang"
