@@ -6,7 +6,6 @@ Knows no file.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,8 @@ BASELINE_FORMAT = 1
 MOST_CELLS = 10_000
 MOST_RATES = 1_000
 _MOST_CHARACTERS = 500
+_MOST_SETTING = 2**62
+_LEAST_TPS, _MOST_TPS = 1e-9, 1e12  # a ratio of two rates is always a number
 _KINDS = ("pp", "tg", "pg")
 _TEXTS = ("cell_id", "engine", "model", "test", "kind")
 
@@ -252,8 +253,8 @@ def _whole_or_none(value: object, where: str) -> int | None:
 def _rate(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{where} holds {quoted(value)}, which is no number")
-    if not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{where} holds {value}, which is no speed")
+    if not _LEAST_TPS <= value <= _MOST_TPS:
+        raise ValueError(f"{where} holds {quoted(value)}, which is no speed")
     return float(value)
 
 
@@ -264,5 +265,7 @@ def _settings(value: object, where: str) -> dict[str, Scalar]:
             raise ValueError(f"{where} has {quoted(name)}, which is no parameter")
         if not isinstance(setting, bool | int | float | str):
             raise ValueError(f"{where}.{name} is neither text nor number")
+        if not isinstance(setting, str) and not abs(setting) < _MOST_SETTING:
+            raise ValueError(f"{where}.{name} is {quoted(setting)}, which is no setting")
         found[name] = _text(setting, f"{where}.{name}") if isinstance(setting, str) else setting
     return found
