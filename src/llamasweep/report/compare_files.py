@@ -19,12 +19,14 @@ from llamasweep.report.compare_words import (
     why_words,
 )
 from llamasweep.report.markdown_text import markdown_text
+from llamasweep.report.names import shown
 from llamasweep.results.records import Attempt
 from llamasweep.stats.judged import JudgedCell, Judgement
 
 MOST_MARKDOWN_CELLS = 5
 MOST_MARKDOWN_DIFFERENCES = 3
 MOST_MARKDOWN_REASONS = 5
+_MOST_XML_CHARACTERS = 1_000
 
 
 def markdown_summary(judgement: Judgement, a_name: str, b_name: str, note: str | None) -> str:
@@ -82,7 +84,7 @@ def junit_xml(judgement: Judgement, a_name: str, b_name: str, *, is_strict: bool
     cases = [_case(judged, line, alarms, is_strict=is_strict) for judged, line in lines]
     suite = ET.Element(
         "testsuite",
-        name=f"{b_name} against {a_name}",
+        name=f"{_xml_text(b_name)} against {_xml_text(a_name)}",
         tests=str(len(cases)),
         failures=str(sum(case.find("failure") is not None for case in cases)),
         errors="0",
@@ -96,14 +98,20 @@ def junit_xml(judgement: Judgement, a_name: str, b_name: str, *, is_strict: bool
 
 
 def _case(judged: JudgedCell, line: CellLine, alarms: set[str], *, is_strict: bool) -> ET.Element:
-    case = ET.Element("testcase", classname="llamasweep.compare", name=line.what)
+    case = ET.Element("testcase", classname="llamasweep.compare", name=_xml_text(line.what))
     message = " ".join(part for part in (line.verdict, line.change) if part)
+    why = _xml_text(line.why or message)
     if judged.cell.cell_id in alarms or (is_strict and is_open(judged)):
-        ET.SubElement(case, "failure", message=message).text = line.why or message
+        ET.SubElement(case, "failure", message=message).text = why
     elif judged.cell.verdict not in ("same", "faster", "fixed"):
-        ET.SubElement(case, "skipped", message=line.why or message)
+        ET.SubElement(case, "skipped", message=why)
     ET.SubElement(case, "system-out").text = f"A {line.a}, B {line.b}, {message}"
     return case
+
+
+def _xml_text(text: str) -> str:
+    """Text from outside without characters that no XML file may hold: those are shown escaped."""
+    return shown(text, _MOST_XML_CHARACTERS)
 
 
 def is_open(judged: JudgedCell) -> bool:

@@ -17,6 +17,7 @@ from tests.unit.stats.rounds_made import row, rows
 from llamasweep.builds.backends import base_definitions
 from llamasweep.builds.records import InstallFacts, Record, write_record
 from llamasweep.builds.registry import Registry
+from llamasweep.cli.baseline import command as baseline_command
 from llamasweep.cli.compare import command
 from llamasweep.errors import LlamasweepError, StoreError, UsageError
 from llamasweep.results.records import Attempt, RunInfo
@@ -221,6 +222,19 @@ def test_hostile_names_stay_on_their_line(folder: Path) -> None:
     assert "<b>" not in markdown
     assert "@you" not in markdown
     assert len(ET.fromstring((folder / "j.xml").read_text(encoding="utf-8"))) == 1  # noqa: S314
+
+
+def test_a_junit_file_is_xml_whatever_names_hold(folder: Path) -> None:
+    store(two_builds(0.9))
+    base = ["base.json", "nightly:b10488"]
+    assert CliRunner().invoke(baseline_command, ["save", *base]).exit_code == 0
+    plain = json.loads((folder / "base.json").read_text(encoding="utf-8"))
+    plain["build"]["label"] = plain["cells"][0]["test"] = "x\x1b\x00\ud800<b>"
+    (folder / "base.json").write_text(json.dumps(plain), encoding="utf-8")
+    compare("base.json", "nightly:b11434", "--junit", "j.xml")
+    suite = ET.fromstring((folder / "j.xml").read_text(encoding="utf-8"))  # noqa: S314  (our own file)
+    assert r"x\x1b\x00\ud800<b>" in str(suite.get("name"))
+    assert r"x\x1b\x00\ud800<b>" in str(suite[0].get("name"))
 
 
 @pytest.mark.parametrize(
