@@ -33,9 +33,9 @@ _CHANGES: dict[Verdict, Direction] = {"faster": "faster", "slower": "slower"}
 class JudgedCell:
     """A cell as it may be told.
 
-    cell: its verdict is the corrected one, its comparison the one to quote. is_official: whether the change is sure
-    enough to raise an alarm. note: why the first verdict does not hold, or how much was measured; None where there is
-    nothing to say.
+    cell: its verdict is the corrected one, its comparison the one to quote, its rows those that this was made of.
+    is_official: whether the change is sure enough to raise an alarm. note: why the first verdict does not hold, or how
+    much was measured; None where there is nothing to say.
     """
 
     cell: CellComparison
@@ -162,12 +162,29 @@ def _confirmed(
                 floor_fraction=cell.comparison.floor_fraction,
             )
     found = confirm(candidates, alpha=alpha)
-    return [
-        _with_fresh(cell, found[cell.cell_id], measured[cell.cell_id], wanted[cell.cell_id])
-        if cell.cell_id in found
-        else _without_change(cell)
-        for cell in sides.cells
-    ]
+    judged = []
+    for cell in sides.cells:
+        if cell.cell_id not in found:
+            judged.append(_without_change(cell))
+            continue
+        n_measured, n_wanted = measured[cell.cell_id], wanted[cell.cell_id]
+        is_whole = n_measured >= n_wanted
+        told = _with_rows_of(cell, fresh_a, fresh_b, n_wanted) if is_whole else cell
+        judged.append(_with_fresh(told, found[cell.cell_id], n_measured, n_wanted))
+    return judged
+
+
+def _with_rows_of(
+    cell: CellComparison, a: Sequence[Attempt], b: Sequence[Attempt], n_rounds: int
+) -> CellComparison:
+    """The cell with the rows of its first rounds of these, so that rates told beside a change are those it was made of."""
+    of_a, of_b = ([row for row in rows if row.cell_id == cell.cell_id] for rows in (a, b))
+    rounds = set(sorted({(row.run_id, row.round_index) for row in (*of_a, *of_b)})[:n_rounds])
+    a_rows, b_rows = (
+        tuple(row for row in rows if (row.run_id, row.round_index) in rounds)
+        for rows in (of_a, of_b)
+    )
+    return replace(cell, a_rows=a_rows, b_rows=b_rows)
 
 
 def _with_fresh(

@@ -30,6 +30,7 @@ def test_a_change_is_official_once_fresh_rounds_confirm_it_and_theirs_is_the_est
     assert found.cell.comparison.ratio is not None
     assert abs(found.cell.comparison.ratio - 0.93) < 0.002
     assert found.note == "confirmed by 10 fresh rounds"
+    assert {r.round_index for r in (*found.cell.a_rows, *found.cell.b_rows)} == set(_fresh(10))
 
 
 def test_a_change_that_fresh_rounds_do_not_show_is_undecided() -> None:
