@@ -150,9 +150,7 @@ def _plain(text: str) -> str:
 
 def _runs(root: Path) -> Sequence[RunData]:
     """All runs that can be read; the others are told on stderr."""
-    from llamasweep.results.records import RunData
-    from llamasweep.store.locate import list_runs
-    from llamasweep.store.parquet import RunStore
+    from llamasweep.store.locate import list_runs, load_rows
 
     found = []
     for entry in list_runs(root):
@@ -160,11 +158,9 @@ def _runs(root: Path) -> Sequence[RunData]:
             click.echo(printable(f"left out {entry.run_id}: {entry.problem}"), err=True)
             continue
         try:
-            attempts = tuple(RunStore.open(entry.path).attempts())
+            found.append(load_rows(entry.path))
         except StoreError as problem:
             click.echo(printable(f"left out {entry.run_id}: {problem.message}"), err=True)
-            continue
-        found.append(RunData(info=entry.info, attempts=attempts, samples=()))
     return found
 
 

@@ -126,6 +126,17 @@ def load_run(path: Path) -> RunData:
     Raises StoreError, also where every row of a run that measured something is lost, and where its rows are another run's.
     """
     store = RunStore.open(path)
+    return dataclasses.replace(
+        _rows_of(store, path), samples=tuple(store.samples()), readings=tuple(store.readings())
+    )
+
+
+def load_rows(path: Path) -> RunData:
+    """A run with its attempts alone: no samples and no readings. Warns and raises as `load_run`."""
+    return _rows_of(RunStore.open(path), path)
+
+
+def _rows_of(store: RunStore, path: Path) -> RunData:
     info = store.read_info()
     attempts = tuple(store.attempts())
     unreadable = store.unreadable()
@@ -133,12 +144,11 @@ def load_run(path: Path) -> RunData:
         _check_nothing_lost(store, info)
     _check_own(path, info, attempts)
     for text in unreadable:
-        warnings.warn(f"{path.name}: {text}", UnreadablePartWarning, stacklevel=2)
+        warnings.warn(f"{path.name}: {text}", UnreadablePartWarning, stacklevel=3)
     return RunData(
         info=dataclasses.replace(info, notes=[*unreadable, *info.notes]),
         attempts=attempts,
-        samples=tuple(store.samples()),
-        readings=tuple(store.readings()),
+        samples=(),
     )
 
 

@@ -47,12 +47,23 @@ def test_json_alone_writes_no_page_when_asked_not_to(folder: Path) -> None:
     assert not (folder / "reports").exists()
 
 
+def test_a_run_whose_table_is_rubbish_is_told_and_the_others_are_used(folder: Path) -> None:
+    _store()
+    broken = sorted((folder / "results").iterdir())[-1]
+    for part in (broken / "cells.parquet").glob("*.parquet"):
+        part.write_bytes(b"rubbish")
+    ended = _history("--no-page")
+    assert f"left out {broken.name}: no row" in ended.output
+    assert "11 builds, b10000 to b11000" in ended.output
+
+
 def test_a_run_that_cannot_be_read_is_told_and_the_others_are_used(folder: Path) -> None:
     _store()
     (folder / "results" / "20261129T010101Z-broken-ab12cd").mkdir()
     (folder / "results" / "20261129T010101Z-broken-ab12cd" / "run.json").write_text("{")
     ended = _history("--no-page")
     assert "left out 20261129T010101Z-broken-ab12cd" in ended.output
+    assert "12 builds, b10000 to b11100" in ended.output
     assert "1 of 1 series changed" in ended.output
 
 
