@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from llamasweep.results.records import FAILED_STATUSES, Attempt
 from llamasweep.run.progress import CellStand, CellState
+from llamasweep.run.round_table import rate_of
 from llamasweep.stats.compare import compare_paired
 from llamasweep.stats.confirm import confirmation_rounds, is_clear
 from llamasweep.stats.judged import FIRST_ROUNDS, FloorOf
@@ -66,7 +67,7 @@ class AutoRounds:
             self._stands.pop(row.cell_id, None)
             sides = self._rows.setdefault(row.cell_id, defaultdict(dict))
             before = sides[row.build_label or ""].get(row.round_index)
-            if before is None or _rate(row) is not None or _rate(before) is None:
+            if before is None or rate_of(row) is not None or rate_of(before) is None:
                 sides[row.build_label or ""][row.round_index] = row
 
     def wants(self, cell_id: str, round_index: int) -> bool:
@@ -107,7 +108,7 @@ class AutoRounds:
         rows = [*a.values(), *b.values()]
         floor = self.floor_of_row(_measured(rows) or rows[0]) if rows else 0.03
         rule = StoppingRule(floor_fraction=floor, max_rounds=FIRST_ROUNDS)
-        return decide([_rate(a[r]) for r in rounds], [_rate(b[r]) for r in rounds], rule)
+        return decide([rate_of(a[r]) for r in rounds], [rate_of(b[r]) for r in rounds], rule)
 
     def _fresh(self) -> Mapping[str, int]:
         """cell_id -> fresh rounds; settled when the first fresh round is asked for."""
@@ -128,8 +129,13 @@ class AutoRounds:
         """Sentences on where the cells stand before this round: how many are clear, and the widest intervals of the others."""
         if round_index == FIRST_ROUNDS:
             n = len(self._fresh())
-            return [f"{n} cells have changed; fresh rounds confirm them"] if n else []
-        if not 0 < round_index < FIRST_ROUNDS:
+            told_n = "one cell has" if n == 1 else f"{n} cells have"
+            return (
+                [f"{told_n} changed; fresh rounds confirm {'it' if n == 1 else 'them'}"]
+                if n
+                else []
+            )
+        if not 0 < round_index < FIRST_ROUNDS or not self._is_measured(round_index - 1):
             return []
         open_cells = [cell_id for cell_id in self._rows if self.wants(cell_id, round_index)]
         n_clear = len(self._rows) - len(open_cells)
@@ -144,6 +150,12 @@ class AutoRounds:
         if len(told) > MOST_TOLD:
             lines.append(f"and {len(told) - MOST_TOLD} more, with narrower intervals")
         return lines
+
+    def _is_measured(self, round_index: int) -> bool:
+        """Whether any cell was tried in this round: once all are clear, the rounds that are left are empty."""
+        return any(
+            round_index in rows for of_cell in self._rows.values() for rows in of_cell.values()
+        )
 
     def stands(self) -> tuple[CellStand, ...]:
         """Where each cell stands with all of its whole rounds, in the order in which they came."""
@@ -171,17 +183,13 @@ class AutoRounds:
     def _fresh_rates(self, cell_id: str) -> tuple[list[float | None], list[float | None]]:
         a, b = (self._rows[cell_id].get(label, {}) for label in (self.a_label, self.b_label))
         rounds = sorted(r for r in a.keys() & b.keys() if r >= FIRST_ROUNDS)
-        return [_rate(a[r]) for r in rounds], [_rate(b[r]) for r in rounds]
+        return [rate_of(a[r]) for r in rounds], [rate_of(b[r]) for r in rounds]
 
     def _name(self, cell_id: str) -> str:
         sides = self._rows[cell_id]
         row = next(iter(next(rows for rows in sides.values() if rows).values()))
         depth = f" @ d{row.n_depth}" if row.n_depth else ""
         return f"{row.model_label} {row.test_label}{depth}"
-
-
-def _rate(row: Attempt) -> float | None:
-    return row.median_tps if row.status == "ok" else None
 
 
 def _measured(rows: Sequence[Attempt]) -> Attempt | None:

@@ -127,6 +127,15 @@ def test_where_cells_stand_is_told_before_each_round() -> None:
     assert auto.standing_lines(0) == []
 
 
+def test_rounds_in_which_nothing_was_measured_any_more_are_not_told() -> None:
+    auto = _auto()
+    for r in range(7):
+        auto.learn([row(r, 100.0, build_label="a"), row(r, 90.0, build_label="b")])
+    assert auto.standing_lines(7) == ["after round 7: 1 of 1 cells need no more rounds"]
+    assert auto.standing_lines(8) == []
+    assert auto.standing_lines(FIRST_ROUNDS) == ["one cell has changed; fresh rounds confirm it"]
+
+
 def test_each_cell_tells_its_interval_as_it_closes_in_and_what_became_of_it() -> None:
     auto, measure = _auto(), _by_factor(FACTORS)
     seen: dict[str, list[tuple[str, float | None]]] = {cell_id: [] for cell_id in FACTORS}
