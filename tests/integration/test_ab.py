@@ -153,6 +153,9 @@ def test_a_sweep_file_may_ask_for_rounds_auto_and_needs_two_builds_by_turns(
     alone = desk.run(_sweep(desk, tmp_path, f"{auto}builds: [{a}]\n"))
     assert alone.code == 2
     assert "tells two builds apart, and this sweep has 1" in alone.stderr
+    twice = desk.call("ab", "--builds", "b1", "b1", "--", str(sweep))
+    assert twice.code == 2
+    assert "A and B are the same build: 'b1'" in twice.stderr
     grouped = desk.run(_sweep(desk, tmp_path, f"rounds: auto\nbuilds: [{a}, {b}]\n"))
     assert grouped.code == 2
     assert "add `order: interleaved`" in grouped.stderr

@@ -92,7 +92,13 @@ def registered_line(
             f"the good build {quoted(a.label)} is newer than the bad one {quoted(b.label)}",
             hint="Where a newer build is faster there is nothing to search; else change --good and --bad.",
         )
-    inner = [e for e in line[first + 1 : last] if _belongs(e, a, b) and _matches(e, among)]
+    between = [e for e in line[first + 1 : last] if _belongs(e, a, b)]
+    inner = [e for e in between if _matches(e, among)]
+    if between and not inner:
+        raise UsageError(
+            f"none of the {len(between)} builds between {a.label} and {b.label} matches {quoted(among)}",
+            hint="Change --among; `llamasweep builds list` names what is here.",
+        )
     chosen = [a, *inner, b]
     return RegisteredLine(
         names=tuple(entry.label for entry in chosen),

@@ -13,7 +13,7 @@ import click
 from llamasweep.cli.gate import gate_options, tell, telling_of
 from llamasweep.cli.run import run_watched, seconds_of
 from llamasweep.cli.sweep_options import make_wishes, sweep_options
-from llamasweep.errors import EXIT_INTERRUPTED, UsageError
+from llamasweep.errors import EXIT_INTERRUPTED, UsageError, quoted
 
 if TYPE_CHECKING:
     from llamasweep.run.prepare import Wishes
@@ -82,6 +82,11 @@ def _by_turns(
         raise UsageError(
             f"ab compares two builds, and {len(names)} are named",
             hint="Name them: --builds A B; `llamasweep builds list` shows what is here.",
+        )
+    if names[0] == names[1]:
+        raise UsageError(
+            f"A and B are the same build: {quoted(names[0])}",
+            hint="Name two; `llamasweep noise SWEEP` measures a build against itself.",
         )
     name = " ".join((spec.name, "ab", *map(_short_name, names)))
     by_turns = replace(spec, name=name, order="interleaved", rounds="auto", builds=names)

@@ -108,7 +108,7 @@ def _checked_builds(spec: SweepSpec, subjects: Subjects, wishes: Wishes) -> Subj
     if spec.rounds == "auto" and len(subjects.builds) != 2:
         raise UsageError(
             f"`rounds: auto` tells two builds apart, and this sweep has {len(subjects.builds)}",
-            hint="Name two with `builds` or --build, or give a number of rounds.",
+            hint="Name two that differ, or give a number of rounds; `llamasweep noise SWEEP` measures one against itself.",
         )
     return subjects
 

@@ -85,6 +85,8 @@ def test_a_pattern_chooses_what_stands_between_and_never_drops_an_end(
     line = registered_line("old", "new", among="mine-*", registry=registry)
 
     assert line.names == ("old", "mine-1", "mine-2", "new")
+    with pytest.raises(UsageError, match="none of the 3 builds between old and new matches 'my-"):
+        registered_line("old", "new", among="my-*", registry=registry)
 
 
 def test_between_two_installed_builds_stand_installed_ones_of_the_same_variant(
