@@ -5,14 +5,17 @@ It tells which there are and hands over one when it is asked for; which of them 
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Protocol
 
 from llamasweep.builds import install as installation
 from llamasweep.builds.compilation import InstallProgress
+from llamasweep.builds.install_lock import install_lock
 from llamasweep.builds.registry import Entry, Registry
 from llamasweep.errors import BrokenBuildError, BuildError, UsageError, quoted
 from llamasweep.sweep.subjects import Build
@@ -141,7 +144,8 @@ def _in_order(entries: Sequence[Entry], a: Entry, b: Entry) -> list[Entry]:
     if None in numbers or numbers[0] == numbers[1]:
         wanted = set(numbers)
         return [entry for entry in entries if _number(entry) in wanted]
-    return sorted((e for e in entries if _number(e) is not None), key=lambda e: _number(e) or 0)
+    numbered = [(number, entry) for entry in entries if (number := _number(entry)) is not None]
+    return [entry for _, entry in sorted(numbered, key=itemgetter(0))]
 
 
 def _number(entry: Entry) -> int | None:
@@ -195,10 +199,14 @@ class PypiLine:
 
 
 def _tidy(plan: installation.InstallPlan, *, has_source: bool) -> None:
-    """Object files of a version go, and its source unless it was there before: a bisection would fill the disk with them."""
-    shutil.rmtree(plan.tree, ignore_errors=True)
-    if not has_source:
-        shutil.rmtree(plan.source, ignore_errors=True)
+    """Object files of a version go, and its source unless it was there before: a bisection would fill the disk with them.
+
+    Where another installation has begun meanwhile all stays, since it may be the same version's.
+    """
+    with contextlib.suppress(BuildError), install_lock(plan.folder.parent):
+        shutil.rmtree(plan.tree, ignore_errors=True)
+        if not has_source:
+            shutil.rmtree(plan.source, ignore_errors=True)
 
 
 def pypi_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from llamasweep.builds import install as installation
 from llamasweep.builds.backends import BackendChoice
 from llamasweep.builds.build_line import PypiLine, pypi_line, registered_line, single_line
 from llamasweep.builds.install import InstallPlan
+from llamasweep.builds.install_lock import install_lock
 from llamasweep.builds.records import InstallFacts, Record, read_record, write_record
 from llamasweep.builds.registry import Registry
 from llamasweep.errors import BrokenBuildError, BuildError, EngineNotFoundError, UsageError
@@ -208,6 +210,24 @@ def test_a_version_that_does_not_compile_leaves_no_object_files_and_a_source_tha
 
     assert not (pypi / "builds" / "b9300" / "tree").exists()
     assert (pypi / "sources" / "b9300").exists()
+
+
+def test_an_installation_that_has_begun_meanwhile_keeps_what_it_works_on(
+    pypi: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install = installation.install
+    with contextlib.ExitStack() as other:
+
+        def install_and_begin(plan: InstallPlan, **more: Any) -> Build:
+            build = install(plan, **more)
+            other.enter_context(install_lock(plan.folder.parent))
+            return build
+
+        monkeypatch.setattr(installation, "install", install_and_begin)
+        _line("9100", "9400").build("b9200-cuda")
+
+    assert (pypi / "builds" / "b9200" / "tree").exists()
+    assert (pypi / "sources" / "b9200").exists()
 
 
 @pytest.mark.parametrize(
