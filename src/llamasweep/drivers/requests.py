@@ -39,6 +39,7 @@ from llamasweep.engines.prompts import (
     llama_server_count,
 )
 from llamasweep.results.latency import RequestTiming, Spread, latency_figures
+from llamasweep.results.request_load import request_load
 from llamasweep.sweep.cell import Cell, TestKind
 from llamasweep.sweep.parameters import Scalar
 
@@ -144,7 +145,7 @@ def measure_cells(asking: Asking, *, print_row: Say, print_line: Say) -> None:
         else:
             if key not in talks:
                 talks[key] = _held(asking, plan, turns[key], tell)
-            turn = int(cell.get("turn") or 1)
+            turn = request_load(dict(cell.params)).turn
             rounds = talks[key].of_turn(turn)
             flags = _flags_of_turn(rounds, talks[key].rounds.get(turn - 1), plan)
         print_row(_row(plan, index, rounds, applied, flags).line())

@@ -13,6 +13,7 @@ from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
 from llamasweep.engines.llama_bench_flags import model_restrictions
 from llamasweep.engines.llama_bench_output import LogFacts, LogReader
 from llamasweep.engines.llama_server import OF_REQUESTS, flag_restrictions, telling_words
+from llamasweep.results.request_load import request_load
 from llamasweep.results.server_flags import SPELLED
 from llamasweep.sweep.blocks import TEST
 from llamasweep.sweep.cell import Block, Cell, Group
@@ -107,7 +108,7 @@ def lengths_of(cell: Cell) -> tuple[int, int]:
 
 def streams_of(cell: Cell) -> int:
     """Sequences at once; one where the sweep names none."""
-    return int(cell.get("concurrency") or 1)
+    return request_load(dict(cell.params)).n_streams
 
 
 def cell_words(cell: Cell, n_runs: int) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from llamasweep.results.measured_rows import BUSY_FROM
 from llamasweep.results.rates import MAD_TO_SIGMA, leading_discards, summarise_rates
 from llamasweep.results.records import Attempt, Phase, Sample, TelemetryFigures
 from llamasweep.results.repetition_checks import FIRST_SLOW, WIDE
+from llamasweep.results.request_load import request_load
 from llamasweep.results.summary import fold
 from llamasweep.results.timeline import Timeline, make_timeline
 from llamasweep.run import phases as phase_cut
@@ -182,7 +183,7 @@ def _measured(c: _RowContext) -> tuple[Attempt, list[Sample]]:
 
 def _of_each(median_tps: float | None, cell: Cell) -> float | None:
     """What one of several streams gets; None of one stream."""
-    n_streams = int(cell.get("concurrency") or 1)
+    n_streams = request_load(dict(cell.params)).n_streams
     return None if median_tps is None or n_streams < 2 else median_tps / n_streams
 
 

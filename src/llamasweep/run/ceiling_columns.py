@@ -18,6 +18,7 @@ from llamasweep.engines.llama_batched_bench import BATCHED_BENCH
 from llamasweep.gguf.facts import ModelFacts
 from llamasweep.results.ceiling_checks import SUSPICIOUS_BELOW
 from llamasweep.results.contenders import BROKEN_ABOVE
+from llamasweep.results.request_load import request_load
 from llamasweep.sweep.cell import Cell, TestKind
 from llamasweep.sweep.subjects import Build
 
@@ -72,7 +73,7 @@ def describe_ceiling(
         return {"reason": LATER_TURN}
     if cell.get("prompt_cache") == "warm" and turn is None:  # nothing is cached at a first turn
         return {"reason": WARM_PROMPT}
-    n_streams = _count(cell, "concurrency", 1)
+    n_streams = request_load(dict(cell.params)).n_streams
     is_prompt = cell.test.n_prompt > 0
     needs_compute = is_prompt or n_streams > 1
     used = peak if peak is not None and (needs_compute or not peak.is_reference) else None
