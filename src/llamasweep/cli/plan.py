@@ -48,7 +48,7 @@ def show_plan(spec: SweepSpec, wishes: Wishes, *, results: str | None, is_json: 
     """Print the plan."""
     from llamasweep.builds.registry import Registry
     from llamasweep.machine.facts import read_facts
-    from llamasweep.run.bandwidths import known_bandwidth
+    from llamasweep.run.bandwidths import known_rates
     from llamasweep.run.campaign import past_attempts
     from llamasweep.run.prepare import prepare
     from llamasweep.store.locate import results_root
@@ -60,7 +60,7 @@ def show_plan(spec: SweepSpec, wishes: Wishes, *, results: str | None, is_json: 
         registry=Registry(),
         facts=facts,
         history=past_attempts(results_root(results)),
-        bandwidth_bytes_per_s=known_bandwidth(spec, facts),
+        rates=known_rates(spec, facts),
         generate=False,
     )
     if is_json:
@@ -108,9 +108,11 @@ def _model_json(model: Model) -> dict[str, Any]:
 
 def _group_json(group: Group, prepared: Prepared) -> dict[str, Any]:
     from llamasweep.engines.known import engine_named
+    from llamasweep.run.forecast import forecast
     from llamasweep.run.measure import call_options
     from llamasweep.run.secrets import hide_in_argv
 
+    expected = forecast(group, prepared.rates)
     argv = None
     if group.model.source.path is not None:
         engine = engine_named(prepared.spec.engine)
@@ -124,6 +126,11 @@ def _group_json(group: Group, prepared: Prepared) -> dict[str, Any]:
         "n_cells": group.n_cells,
         "tests": [test.label for test in group.block.tests],
         "axes": {name: list(values) for name, values in group.block.axes},
+        "predicted_pp_tps": expected.pp_tps,
+        "predicted_tg_tps": expected.tg_tps,
+        "predicted_ram_bytes": expected.ram_bytes,
+        "predicted_vram_bytes": expected.vram_bytes,
+        "predicted_memory_reason": expected.memory_reason,
         "argv": argv,
     }
 
@@ -161,6 +168,7 @@ def _print(prepared: Prepared) -> None:
     click.echo("Groups:")
     for group in itertools.islice(plan.groups, _SHOWN_GROUPS):
         click.echo(f"  {_group_line(group)}")
+        click.echo(f"    {_forecast_line(group, prepared)}")
     if len(plan.groups) > _SHOWN_GROUPS:
         click.echo(f"  … and {len(plan.groups) - _SHOWN_GROUPS:,} more (all with --json)")
     for title, items in (
@@ -181,6 +189,26 @@ def _by_reason(items: Iterable[tuple[Build, Model, Block, str]]) -> dict[tuple[s
         key = (build.label, model.source.label, reason)
         counts[key] = counts.get(key, 0) + block.n_cells
     return counts
+
+
+def _forecast_line(group: Group, prepared: Prepared) -> str:
+    """`expected: pp 110 t/s to 240 t/s, tg 21.0 t/s, up to 1.2 GiB of RAM`."""
+    from llamasweep.cli.progress_lines import short
+    from llamasweep.run.forecast import forecast
+    from llamasweep.units import format_bytes, format_tps
+
+    expected = forecast(group, prepared.rates)
+    parts = []
+    for kind, span in (("pp", expected.pp_tps), ("tg", expected.tg_tps)):
+        if span is not None:
+            shown = dict.fromkeys(format_tps(tps) for tps in span)
+            parts.append(f"{kind} {' to '.join(shown)}")
+    for what, n_bytes in (("RAM", expected.ram_bytes), ("VRAM", expected.vram_bytes)):
+        if n_bytes is not None:
+            parts.append(f"up to {format_bytes(n_bytes)} of {what}")
+    if expected.memory_reason is not None:
+        parts.append(f"memory not known: {short(expected.memory_reason, 100)}")
+    return f"expected: {', '.join(parts)}"
 
 
 def _group_line(group: Group) -> str:

@@ -13,6 +13,7 @@ from llamasweep.machine.own_rig import own_peaks
 from llamasweep.machine.spec_bandwidth import gpu_specs, ram_spec
 from llamasweep.sweep.cell import Group
 from llamasweep.sweep.parameters import Scalar
+from llamasweep.sweep.predict import Rates
 from llamasweep.sweep.spec import SweepSpec
 from llamasweep.units import format_bytes_per_s
 
@@ -110,6 +111,22 @@ def known_bandwidth(spec: SweepSpec, facts: MachineFacts) -> float | None:
         return spec.bandwidth_bytes_per_s
     stored = load_calibration(facts.fingerprint)
     return None if stored is None or stored.ram is None else stored.ram.best.best_bytes_per_s
+
+
+def known_rates(spec: SweepSpec, facts: MachineFacts) -> Rates:
+    """What a plan that measures nothing may rest its predictions on."""
+    return Rates(
+        bandwidth_bytes_per_s=known_bandwidth(spec, facts), flop_per_s=known_peak(spec, facts)
+    )
+
+
+def known_peak(spec: SweepSpec, facts: MachineFacts) -> float | None:
+    """FLOP per second for predictions: given by the sweep, else the calibration's matrix product; None where neither is, or
+    where a GPU may calculate."""
+    if spec.peak_flop_per_s is not None:
+        return spec.peak_flop_per_s
+    stored = None if facts.gpus else load_calibration(facts.fingerprint)
+    return None if stored is None or stored.matrix is None else stored.matrix.best_flop_per_s
 
 
 def _gpu_figure(facts: MachineFacts) -> tuple[float | None, str | None]:

@@ -26,7 +26,7 @@ from llamasweep.machine.facts import MachineFacts, read_facts
 from llamasweep.machine.quiet import QuietWatch
 from llamasweep.results.records import SCHEMA_VERSION, Attempt
 from llamasweep.run.auto_rounds import AutoRounds
-from llamasweep.run.bandwidths import Bandwidths, look_at_bandwidths
+from llamasweep.run.bandwidths import Bandwidths, known_peak, look_at_bandwidths
 from llamasweep.run.cooldown import Cooler
 from llamasweep.run.file_watch import FileWatch
 from llamasweep.run.lock import SweepLock
@@ -42,6 +42,7 @@ from llamasweep.run.stop import StopSignals
 from llamasweep.store.locate import list_runs
 from llamasweep.store.parquet import RunStore
 from llamasweep.sweep.cell import Group
+from llamasweep.sweep.predict import Rates
 from llamasweep.sweep.spec import SweepSpec
 from llamasweep.sweep.subjects import Build, Model
 from llamasweep.telemetry.sampler import Sampler
@@ -121,7 +122,10 @@ def begin(
         registry=registry or Registry(),
         facts=facts,
         history=past_attempts(options.results_root),
-        bandwidth_bytes_per_s=bandwidths.given or bandwidths.ram,
+        rates=Rates(
+            bandwidth_bytes_per_s=bandwidths.given or bandwidths.ram,
+            flop_per_s=known_peak(spec, facts),
+        ),
         generate=True,
         on_synth=on_synth,
     )

@@ -17,7 +17,8 @@ from llamasweep.sweep.subjects import Model
 from llamasweep.units import format_bytes_per_s, format_flop_per_s
 
 PENCIL_FRACTION = 0.6
-"""Share of bandwidth / size that generation is taken to reach: between a CPU's half and a GPU's 0.85."""
+"""Share of bandwidth / size that generation is taken to reach: between a CPU's half and a GPU's 0.85. And of a known
+compute rate that prompts are: kernels were seen between 0.4 and 1.5 of a CPU's FP32 matrix product."""
 
 GUESSED_BANDWIDTH_BYTES_PER_S = 20e9
 GUESSED_FLOP_PER_S = 60e9
@@ -116,7 +117,7 @@ class Rates:
     def pencil_tps(self, model: Model, kind: str, n_depth: int) -> float:
         """Formulas, from the roofline with everything read or computed once per token:
 
-        tg = 0.6 x bandwidth / bytes per token at the depth; pp = FLOP/s / FLOP per prompt token at the
+        tg = 0.6 x bandwidth / bytes per token at the depth; pp = 0.6 x FLOP/s / FLOP per prompt token at the
         depth (`footprint`).
         """
         key = (model.identity, kind, n_depth)
@@ -130,7 +131,8 @@ class Rates:
             bandwidth = self.bandwidth_bytes_per_s or GUESSED_BANDWIDTH_BYTES_PER_S
             return PENCIL_FRACTION * bandwidth / max(1.0, token_bytes(model.facts, n_depth))
         flop = prompt_flop(model.facts, n_depth)
-        return (self.flop_per_s or GUESSED_FLOP_PER_S) / max(1.0, flop)
+        flop_per_s = PENCIL_FRACTION * self.flop_per_s if self.flop_per_s else GUESSED_FLOP_PER_S
+        return flop_per_s / max(1.0, flop)
 
     def _pencil_basis(self, kind: str) -> str:
         if kind == "tg":
@@ -140,9 +142,10 @@ class Rates:
                 f"generation: {PENCIL_FRACTION:g} x bandwidth / bytes per token at "
                 f"{format_bytes_per_s(bandwidth)}{known}"
             )
-        known = "" if self.flop_per_s else ", which is a guess"
-        flop = self.flop_per_s or GUESSED_FLOP_PER_S
-        return f"prompts: FLOP per token at {format_flop_per_s(flop)}{known}"
+        if not self.flop_per_s:
+            guess = format_flop_per_s(GUESSED_FLOP_PER_S)
+            return f"prompts: FLOP per token at {guess}, which is a guess"
+        return f"prompts: {PENCIL_FRACTION:g} x FLOP/s / FLOP per token at {format_flop_per_s(self.flop_per_s)}"
 
     def updated(self, measurements: Iterable[Measured]) -> Rates:
         """With cells of this run taken in: exact keys, and a factor per kind for models not seen yet.

@@ -336,7 +336,7 @@ def test_pencil_follows_its_formula() -> None:
     assert rates.rate(model(), "tg", 1000, None).tps == pytest.approx(
         0.6 * 50e9 / (1e9 + 131_072_000)
     )
-    assert rates.rate(model(), "pp", 0, None).tps == pytest.approx(1e12 / 4e9, rel=1e-3)
+    assert rates.rate(model(), "pp", 0, None).tps == pytest.approx(0.6 * 1e12 / 4e9, rel=1e-3)
 
 
 def test_rates_learn_from_the_run() -> None:
