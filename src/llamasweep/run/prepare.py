@@ -63,11 +63,11 @@ def prepare(
     registry: Registry,
     facts: MachineFacts,
     history: Iterable[Attempt] = (),
-    bandwidth_bytes_per_s: float | None = None,
+    rates: Rates | None = None,
     generate: bool,
     on_synth: OnSynth | None = None,
 ) -> Prepared:
-    """Resolve, expand and plan. generate: write synthetic models that are missing.
+    """Resolve, expand and plan. rates: what is known of the machine. generate: write synthetic models that are missing.
 
     Raises SweepFileError, UsageError, EngineNotFoundError or BuildError.
     """
@@ -82,9 +82,8 @@ def prepare(
     )
     subjects = _checked_builds(spec, subjects, wishes)
     quant_of = {s: m.facts.quant_short for s, m in subjects.models.items() if m.facts is not None}
-    rates = Rates(bandwidth_bytes_per_s=bandwidth_bytes_per_s or spec.bandwidth_bytes_per_s)
     alike = (attempt for attempt in history if attempt.engine == spec.engine)
-    rates = rates.updated(as_measured(alike, subjects.models.values()))
+    rates = (rates or Rates()).updated(as_measured(alike, subjects.models.values()))
     words = thread_words(facts)
     blocks = expand(spec, list(subjects.models), words, quant_of=quant_of)
     plan = make_plan(
