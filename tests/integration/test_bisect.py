@@ -201,6 +201,20 @@ def test_ends_are_checked_before_anything_is_measured(
     assert not (desk.folder / "results").exists()
 
 
+def test_a_search_that_is_narrowed_to_other_cells_later_gives_no_old_answer(
+    desk: Desk, sweep: Path, registered: Callable[[Behaviours], Path]
+) -> None:
+    registered([FAST, SLOW])
+    assert desk.call(*_words(sweep, 2)).code == 0
+
+    narrowed = desk.call(*_words(sweep, 2, "--only", "test=pp32"))
+
+    assert narrowed.code == 2
+    assert "decides on m tg16, which the sweep with --only leaves out" in narrowed.stderr
+    assert "begin anew with --fresh" in narrowed.stderr
+    assert "b2 made it slower" in desk.call(*_words(sweep, 2, "--only", "test=tg16")).stdout
+
+
 def test_a_bad_end_that_crashes_is_told(
     desk: Desk, sweep: Path, registered: Callable[[Behaviours], Path]
 ) -> None:

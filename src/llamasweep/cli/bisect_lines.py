@@ -79,7 +79,7 @@ def _answer_lines(found: BisectFound) -> list[str]:
         return [f"{why}; the same command continues and measures nothing twice."]
     if found.state == "not_slower":
         told = [
-            f"  {found.cells[c]}: {change_words(d.comparison)}, {d.state}"
+            f"  {found.cells[c]}: {change_words(d.comparison)}, {d.comparison.verdict}"
             for c, d in found.ends.items()
         ]
         return [

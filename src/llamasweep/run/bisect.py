@@ -209,11 +209,17 @@ def open_steps(
 
 
 def _chosen(steps: Steps, decisions: dict[str, Decision]) -> bool:
-    """Whether there is a cell to decide on; the first time it is chosen."""
+    """Whether there is a cell to decide on; the first time it is chosen. Raises UsageError where it is not asked for any more."""
+    asked = steps.asked_cells()
     if steps.journal.cell_id is None:
-        cell = choose_cell(decisions)
+        cell = choose_cell({key: found for key, found in decisions.items() if key in asked})
         if cell is not None:
             steps.journal.choose(cell, steps.floor_of(cell))
+    elif steps.journal.cell_id not in asked:
+        raise UsageError(
+            f"this bisection decides on {_cell_words(steps, steps.journal.cell_id)}, which the sweep with --only leaves out",
+            hint="Give the sweep and the --only that it began with, or begin anew with --fresh.",
+        )
     return steps.journal.cell_id is not None
 
 

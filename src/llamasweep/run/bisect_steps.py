@@ -7,7 +7,7 @@ that is there already is not measured again. Which step comes next is not known 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from llamasweep.builds.build_line import BuildLine
@@ -306,12 +306,20 @@ class Steps:
         )
         return replace(plan, groups=plan.groups.starting_at(step * STRIDE, rounds=n_rounds))
 
-    def _chosen(self) -> tuple[Model, Cell]:
+    def asked_cells(self) -> set[str]:
+        """Ids of the cells that the sweep asks for now, `--only` heeded; a run that is taken up may hold others."""
+        return {key for key, _, _ in self._planned()}
+
+    def _planned(self) -> Iterator[tuple[str, Model, Cell]]:
         for part in self.begun.prepared.plan.groups.parts:
             for index in range(part.n_keys * len(part.rests)):
                 for cell in part.block(index).cells():
-                    if cell_id(cell, part.model.identity) == self._cell():
-                        return part.model, cell
+                    yield cell_id(cell, part.model.identity), part.model, cell
+
+    def _chosen(self) -> tuple[Model, Cell]:
+        for key, model, cell in self._planned():
+            if key == self._cell():
+                return model, cell
         raise StoreError(
             "the sweep no longer has the cell that this bisection decides on",
             hint="Give the sweep file that it began with, or begin anew with --fresh.",
