@@ -60,7 +60,7 @@ def save(file: Path, run: str | None, force: bool, results: str | None) -> None:
             hint="`llamasweep results show` tells what became of each cell.",
         ) from problem
     text = json.dumps(plain_baseline(baseline), indent=1, ensure_ascii=False) + "\n"
-    write_whole(file, text, option="another FILE")
+    write_whole(file, text, option="FILE", what="the baseline to ")
     click.echo(f"{len(baseline.cells)} cells of {side.name} are in {file}")
 
 

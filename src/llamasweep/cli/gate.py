@@ -180,4 +180,4 @@ def _write(target: str, text: str, option: str) -> None:
     if target == "-":
         click.echo(text, nl=False)
     else:
-        write_whole(Path(target), text, option=option)
+        write_whole(Path(target), text, option=option, what="")

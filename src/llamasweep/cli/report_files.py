@@ -15,8 +15,10 @@ HISTORY_NAME = "history.html"
 """The page of `llamasweep history` in the same folder, which is no report."""
 
 
-def write_whole(target: Path, text: str | bytes, *, option: str) -> None:
-    """A file on disk is always a whole one; a device or pipe is written to. Raises StoreError; option: to name in it."""
+def write_whole(
+    target: Path, text: str | bytes, *, option: str, what: str = "the report to "
+) -> None:
+    """A file on disk is always a whole one; a device or pipe is written to. Raises StoreError; option, what: to name in it."""
     from llamasweep.store.files import named_error, put_named
 
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
@@ -24,7 +26,7 @@ def write_whole(target: Path, text: str | bytes, *, option: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         put_named(target, data)
     except OSError as problem:
-        raise named_error(target, problem, option, "the report to ") from problem
+        raise named_error(target, problem, option, what) from problem
 
 
 def write_pictures(

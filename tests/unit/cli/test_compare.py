@@ -284,6 +284,18 @@ def test_one_side_twice_is_refused(words: tuple[str, str]) -> None:
         compare(*words)
 
 
+def test_a_file_that_cannot_be_written_is_named_for_what_it_is(folder: Path) -> None:
+    store(two_builds(0.9))
+    (folder / "in-the-way").touch()
+    save = ["save", "in-the-way/a.json", "nightly:b10488"]
+    told = CliRunner().invoke(baseline_command, save).exception
+    assert isinstance(told, StoreError)
+    assert "cannot write the baseline to in-the-way/a.json" in told.message
+    assert told.hint == "Give another place with FILE."
+    with pytest.raises(StoreError, match=r"cannot write in-the-way/s\.md"):
+        compare("10488", "11434", "--markdown", "in-the-way/s.md")
+
+
 def test_a_file_that_is_no_baseline_is_told(folder: Path) -> None:
     (folder / "b.json").write_text("{}", encoding="utf-8")
     store(two_builds(0.9))
