@@ -21,6 +21,7 @@ from llamasweep.results.rounds import (
     by_attempt,
     by_question,
     latest_per_round,
+    middle_round,
     pooled_rates,
 )
 
@@ -53,8 +54,9 @@ class Row:
     anchor: id in the page. settings: canonical name -> requested value, n_depth always there, and the load where rows of
     the same engine differ in it. rates: None unless
     measured. ceiling, fraction: the exact ceiling in t/s and the median's share of it; pencil_… the same of bandwidth /
-    model size. attempt: the latest try, for everything that does not change between rounds. attempt_ids: of the tries that
-    the figures are made of. findings: about those tries, as far as `why` added them. marks: of them and of the flags.
+    model size. attempt: the round whose rate is in the middle, for what is not pooled (settings, ceilings, latencies: so that
+    these are of one round); the latest try where none succeeded. attempt_ids: of the tries that the figures are made of.
+    findings: about those tries, as far as `why` added them. marks: of them and of the flags.
     """
 
     anchor: str
@@ -166,7 +168,7 @@ def _row(
 ) -> Row:
     latest = latest_per_round(tries)
     ok = [attempt for attempt in latest if attempt.status == "ok"]
-    one = ok[-1] if ok else latest[-1]
+    one = middle_round(ok) if ok else latest[-1]
     n_failed = sum(attempt.status in FAILED_STATUSES for attempt in latest)
     flags = [flag for attempt in (ok or latest) for flag in attempt.flags]
     if ok and n_failed:

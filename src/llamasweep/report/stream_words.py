@@ -8,22 +8,19 @@ from llamasweep.report import figures
 from llamasweep.report.panels import Panel, Point
 from llamasweep.report.rows import Row
 from llamasweep.report.told import Told
-from llamasweep.results.against_one import AgainstOne, against_one
+from llamasweep.results.against_one import MEASURE_OF, AgainstOne, against_one
 from llamasweep.results.columns import to_row
-
-LATENCY_OF = {"pp": ("ttft_median_s", "TTFT"), "tg": ("tpot_median_s", "TPOT")}
-"""What a user waits for in a test of each kind: its column, and its name."""
 
 
 def latency_words(many: Point, few: Point, kind: str, told: Told) -> str:
     """`, at 3.31 times the latency (TPOT)`; '' where no request of both was timed."""
-    column, name = LATENCY_OF[kind]
-    longer, base = (_seconds(point.row, column) for point in (many, few))
+    measure = MEASURE_OF[kind]
+    longer, base = (_seconds(point.row, f"{measure}_median_s") for point in (many, few))
     if longer is None or base is None:
         return ""
     ratio = longer / base
     said = told.number(figures.times(ratio), ratio, "latency ratio", [many.row, few.row])
-    return f", at {said} the latency ({name})"
+    return f", at {said} the latency ({measure.upper()})"
 
 
 def points_words(panel: Panel) -> str:

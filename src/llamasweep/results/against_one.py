@@ -29,7 +29,7 @@ NEEDED = frozenset(
     | {"ttft_median_s", "tpot_median_s", "e2e_median_s"}
 )
 """Columns that are looked at."""
-_MEASURE_OF = {"pp": "ttft", "tg": "tpot", "pg": "e2e"}
+MEASURE_OF = {"pp": "ttft", "tg": "tpot", "pg": "e2e"}
 """What a user waits for in a test of each kind."""
 _MEASURES = ("ttft", "tpot", "e2e")
 WAITS = {"pp": "the first token", "tg": "each token", "pg": "a request"}
@@ -128,7 +128,7 @@ def _against(
     ratios = {name: _ratio(row, one, f"{name}_median_s") for name in _MEASURES}
     throughput = rate / one_rate
     has_requests = any(row.get(f"{name}_median_s") is not None for name in _MEASURES)
-    measured = ratios.get(_MEASURE_OF.get(str(row.get("test_kind")), ""))
+    measured = ratios.get(MEASURE_OF.get(str(row.get("test_kind")), ""))
     return AgainstOne(
         throughput_ratio=throughput,
         latency_ratio=measured if has_requests else n_streams / throughput,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from llamasweep.results.machine_record import positive_number
 from llamasweep.results.rates import summarise_rates
@@ -53,6 +54,17 @@ def latest_per_round(tries: Iterable[Attempt]) -> list[Attempt]:
         if before is None or attempt.attempt_index >= before.attempt_index:
             rounds[attempt.round_index] = attempt
     return [rounds[index] for index in sorted(rounds)]
+
+
+def middle_round(rounds: Sequence[Attempt]) -> Attempt:
+    """The round to show where one must stand for all: the one whose rate is in the middle, of two the slower.
+
+    rounds: at least one. The last where none has a rate.
+    """
+    rated = [attempt for attempt in rounds if attempt.median_tps is not None]
+    if not rated:
+        return rounds[-1]
+    return sorted(rated, key=attrgetter("median_tps"))[(len(rated) - 1) // 2]
 
 
 def pooled_rates(good: Sequence[Attempt], samples: Mapping[str, Sequence[Sample]]) -> Rates | None:

@@ -16,6 +16,7 @@ from llamasweep.run.progress import CellStand, CellState
 from llamasweep.run.round_table import rate_of
 from llamasweep.stats.compare import compare_paired
 from llamasweep.stats.confirm import confirmation_rounds, is_clear
+from llamasweep.stats.floor import LEAST_FLOOR_FRACTION
 from llamasweep.stats.judged import FIRST_ROUNDS, FloorOf
 from llamasweep.stats.sequential import Decision, StoppingRule, decide
 from llamasweep.stats.verdicts import Comparison
@@ -106,7 +107,7 @@ class AutoRounds:
         a, b = (self._side(cell_id, label, before_round) for label in (self.a_label, self.b_label))
         rounds = sorted(a.keys() & b.keys())
         rows = [*a.values(), *b.values()]
-        floor = self.floor_of_row(_measured(rows) or rows[0]) if rows else 0.03
+        floor = self.floor_of_row(_measured(rows) or rows[0]) if rows else LEAST_FLOOR_FRACTION
         rule = StoppingRule(floor_fraction=floor, max_rounds=FIRST_ROUNDS)
         return decide([rate_of(a[r]) for r in rounds], [rate_of(b[r]) for r in rounds], rule)
 
