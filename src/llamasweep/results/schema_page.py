@@ -46,7 +46,8 @@ below, and in each file's metadata (`llamasweep.units`; the version is `llamaswe
 _MADE_ON_READING = """## made on reading
 
 No file holds these: the row of one stream may be measured after those of several. `llamasweep.load_results`, `llamasweep
-results show --json` and the report's download have them. Null for rows of one stream; for several the reason stands in `against_one_reason`.
+results show --json` and the report's download have them. Null for rows of one stream; for several the reason stands in
+`against_one_reason`.
 
 | column | type | what |
 |---|---|---|"""
