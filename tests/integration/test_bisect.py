@@ -90,7 +90,7 @@ def test_the_build_that_made_it_slower_is_found_beside_one_that_crashes_and_one_
 
     assert again.code == 0
     assert "One of b6, b7 made it slower; b5 before them is fast." in again.stdout
-    assert "Confidence: at least 97.5%." in again.stdout
+    assert "Confidence: at least 97.5% that " in again.stdout
     assert f"{told['n_measurements']} measurements in all, 0 now" in again.stdout
 
 

@@ -113,7 +113,10 @@ def _found_lines(found: BisectFound) -> list[str]:
     if told:
         lines += [f"What else differs ({good} | {suspects[-1]}):", *(f"  {line}" for line in told)]
     if answer.confidence is not None:
-        lines.append(f"Confidence: at least {answer.confidence:.1%}.")
+        lines.append(
+            f"Confidence: at least {answer.confidence:.1%} that {suspects[-1]} is slower than {good}; that the speed changed "
+            "once between A and B, as every bisection takes for true, is not counted in."
+        )
     else:
         lines.append(
             "Fresh rounds do not confirm it, so this is open: the noise is too large for this change."

@@ -74,7 +74,7 @@ def test_an_exact_answer_names_the_build_its_size_and_how_sure_it_is() -> None:
     assert "b19 against b0: -10.0% [-11.0%, -9.0%], 10 rounds" in text
     assert "b7 made it slower; b6 before it is fast." in text
     assert "On 10 fresh rounds b7 is -10.0% [-11.0%, -9.0%] against b6." in text
-    assert "Confidence: at least 97.5%." in text
+    assert "Confidence: at least 97.5% that " in text
     assert "another one comes later" not in text
     assert (
         "150 measurements in all, 12 now; 0 builds measured between the ends (log2 minimum: 5)"
