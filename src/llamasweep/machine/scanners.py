@@ -45,10 +45,11 @@ class Scanner:
 
 def choose_scanners() -> tuple[Scanner, ...]:
     """What reads well here: with one stream per thread, with two, and with many. Empty where nothing can read."""
-    others = (load_memcmp(), load_vector_matrix())
-    fast = [s for s in others if s and _rate_in_cache(s) >= _FAST_IN_CACHE_BYTES_PER_S]
-    one = choose_scanner()
-    return tuple(fast) if one is None else (one, *fast)
+    one, two = choose_scanner(), load_memcmp()
+    if two is not None and _rate_in_cache(two) < _FAST_IN_CACHE_BYTES_PER_S:
+        two = None
+    # A BLAS has vectors; so little memory as the cache holds would tell the price of the call instead.
+    return tuple(scanner for scanner in (one, two, load_vector_matrix()) if scanner is not None)
 
 
 def load_named(name: str) -> Scanner | None:

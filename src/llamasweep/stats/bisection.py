@@ -46,7 +46,8 @@ class Answer:
 
     suspects: places of the builds of which one did it, in order; one of them where the place is exact. is_confirmed: fresh
     rounds show that `bad` is slower than `good`. confidence: at least so sure of that, as a fraction; None where not confirmed.
-    That there is one change only is taken for true. hung: places that hang, are fast again right after, and are no part of the answer.
+    That there is one change only is taken for true. hung: places that hang, are fast again right after, and are no part of
+    the answer.
     """
 
     good: int

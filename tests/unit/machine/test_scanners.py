@@ -146,3 +146,12 @@ def test_the_way_that_a_calibration_took_is_found_by_its_name() -> None:
         assert again is not None
         assert again.name == scanner.name
     assert load_named("of a later version") is None
+
+
+def test_the_price_of_a_call_does_not_rule_out_a_vector_times_a_matrix(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = replace(fast(scanners.VECTOR_MATRIX), scan=slow)
+    monkeypatch.setattr(scanners, "load_vector_matrix", lambda: many)
+
+    assert choose_scanners()[-1] is many
