@@ -253,7 +253,12 @@ def test_builds_and_models_are_told_apart_by_their_content() -> None:
 
 
 def test_a_model_of_which_only_whole_requests_were_measured_has_no_best_setting() -> None:
-    whole: dict[str, Any] = {"test_kind": "pg", "test_label": "pp64+tg16", "n_prompt": 64, "n_gen": 16}
+    whole: dict[str, Any] = {
+        "test_kind": "pg",
+        "test_label": "pp64+tg16",
+        "n_prompt": 64,
+        "n_gen": 16,
+    }
     assert best_of(run_of([measured(1, 10, 8, **whole), measured(2, 11, 4, **whole)])) == ()
 
 
