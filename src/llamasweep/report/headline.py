@@ -80,8 +80,22 @@ def headline(rows: Sequence[Row], where: str, told: Told | None = None) -> str:
     n_subjects = len({row.subject for row in measured})
     if n_subjects > 1:
         of = told.number(str(n_subjects), n_subjects, "models", measured)
-        return f"On {where}, {subject} is the fastest of {of}: it {speeds}"
+        rival = _doubtful_rival(measured, best)
+        among = " by rates to rely on" if rival is not None and not doubts(best) else ""
+        other = "" if rival is None else f"; {_rival_words(rival, told)}"
+        return f"On {where}, {subject} is the fastest of {of}{among}: it {speeds}{other}"
     return f"{subject} on {where} {speeds}"
+
+
+def _doubtful_rival(measured: Sequence[Row], best: Row) -> Row | None:
+    """The fastest of another model that measured more than the best one, with a doubt for which it does not stand."""
+    alike = shallowest(of_least_load(measured, best.kind))
+    faster = [r for r in alike if r.subject != best.subject and median(r) > median(best)]
+    return max(faster, key=median, default=None)
+
+
+def _rival_words(row: Row, told: Told) -> str:
+    return f"{told.name(row.subject)} has {_rate(row, told)}{_asked(row, told)}"
 
 
 def _asked(row: Row, told: Told) -> str:

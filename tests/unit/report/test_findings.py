@@ -75,6 +75,19 @@ def test_the_title_of_mixed_tests_alone() -> None:
     )
 
 
+def test_a_faster_model_with_a_doubt_is_named_beside_the_fastest_to_rely_on() -> None:
+    parts = [
+        measured(1, [17.0, 17.1], model_label="a"),
+        measured(2, [20.0, 25.0], model_label="b", flags=("wide_spread",)),
+        measured(3, [10.0, 10.1], model_label="b", requested={"n_threads": 1}),
+    ]
+    title = headline.headline(_rows(parts), "X")
+    assert title.startswith(
+        "On X, a Q4_0 is the fastest of 2 by rates to rely on: it writes 17.1 tokens a second"
+    )
+    assert title.endswith("; b Q4_0 has 22.5 (not to be relied on: noisy)")
+
+
 def test_the_title_of_several_models_names_the_fastest() -> None:
     title = headline.headline(_rows(sweep_parts(threads=(2,))), "X")
     assert title.startswith("On X, tiny-llama Q4_0 is the fastest of 4: it writes 1")
