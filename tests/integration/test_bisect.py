@@ -94,6 +94,7 @@ def test_the_build_that_made_it_slower_is_found_beside_one_that_crashes_and_one_
     assert f"{told['n_measurements']} measurements in all, 0 now" in again.stdout
 
 
+@pytest.mark.long
 def test_a_build_that_hangs_among_fast_ones_is_told_and_not_blamed(
     desk: Desk, sweep: Path, registered: Callable[[Behaviours], Path]
 ) -> None:
