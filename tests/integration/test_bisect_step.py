@@ -24,6 +24,7 @@ def sweep(desk: Desk, tmp_path: Path) -> Path:
     return desk.write_sweep(f"{SWEEP}models: [{{path: {json.dumps(str(model))}}}]\n")
 
 
+@pytest.mark.long
 def test_good_bad_and_skip_are_what_git_bisect_run_reads_and_errors_stop_it(
     desk: Desk, sweep: Path, tmp_path: Path, fake_build: Callable[..., Path]
 ) -> None:
