@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +72,19 @@ class Desk:
 
     def rows(self) -> list[Attempt]:
         return list(self.results().attempts)
+
+
+def kill_after_events(process: subprocess.Popen[str], log: Path, n_events: int) -> bool:
+    """SIGKILL once the fake engines wrote down so many more events, or a minute is over; False where it ended before."""
+    wanted = len(order_events(log)) + n_events
+    end_s = time.monotonic() + 60.0
+    while len(order_events(log)) < wanted and time.monotonic() < end_s and process.poll() is None:
+        time.sleep(0.005)
+    was_running = process.poll() is None
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    return was_running
 
 
 def order_events(log: Path) -> list[dict[str, Any]]:

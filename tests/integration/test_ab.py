@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import random
-import signal
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.fakes.models import write_model
-from tests.integration.running import Desk, Ended, order_events
+from tests.integration.running import Desk, Ended, kill_after_events
 
 from llamasweep.machine.facts import read_facts
 from llamasweep.machine.noise_record import load_noise
@@ -23,7 +19,6 @@ from llamasweep.stats.judged import FIRST_ROUNDS
 FAST = {"tg_tps": 4000, "pp_tps": 8000, "noise": 0.0}
 SLOWED = {"tg_tps": 3400, "pp_tps": 8000, "noise": 0.0}
 SWEEP = "version: 1\nbandwidth: 10 GB/s\ntelemetry: off\nrepetitions: 1\nwarmup: off\n"
-_LONGEST_WAIT_S = 60.0
 
 
 def _sweep(desk: Desk, tmp_path: Path, more: str = "") -> Path:
@@ -103,17 +98,12 @@ def test_killed_at_random_moments_nothing_is_measured_twice(
     b = fake_build("new", number=2, order_log=log, behaviour=SLOWED)
     sweep = _sweep(desk, tmp_path)
     dice = random.Random(20261129)
+    n_kills = 0
     for _ in range(5):
         process = desk.start("ab", "--plain", "--builds", str(a), str(b), "--", str(sweep))
-        wanted = len(order_events(log)) + dice.randint(3, 25)
-        end_s = time.monotonic() + _LONGEST_WAIT_S
-        while len(order_events(log)) < wanted and time.monotonic() < end_s:
-            if process.poll() is not None:
-                break
-            time.sleep(0.005)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        n_kills += kill_after_events(process, log, dice.randint(3, 25))
+
+    assert n_kills > 0
 
     ended = _ab(desk, sweep, a, b, "--gate", "--json")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import random
 import signal
 import time
@@ -15,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.fakes.models import write_model
-from tests.integration.running import Desk, order_events
+from tests.integration.running import Desk, kill_after_events, order_events
 
 from llamasweep.builds.registry import Registry
 
@@ -113,17 +111,12 @@ def test_killed_at_random_moments_nothing_is_measured_twice_and_the_answer_is_th
 ) -> None:
     log = registered([FAST, FAST, CRASHES, SLOW, SLOW, SLOW])
     dice = random.Random(20261129)
+    n_kills = 0
     for _ in range(4):
         process = desk.start(*_words(sweep, 6))
-        wanted = len(order_events(log)) + dice.randint(5, 90)
-        end_s = time.monotonic() + _LONGEST_WAIT_S
-        while len(order_events(log)) < wanted and time.monotonic() < end_s:
-            if process.poll() is not None:
-                break
-            time.sleep(0.005)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        n_kills += kill_after_events(process, log, dice.randint(5, 90))
+
+    assert n_kills > 0
 
     ended = desk.call(*_words(sweep, 6, "--json"))
 

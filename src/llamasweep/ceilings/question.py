@@ -39,9 +39,10 @@ class Question(NamedTuple):
     @property
     def n_tokens(self) -> int:
         """Of one stream: depth, and prompt and answer of the test or of the request, whichever is longer."""
-        n_test = self.n_prompt + self.n_gen
-        n_request = (self.n_request_prompt or 0) + (self.n_request_gen or 0)
-        return self.n_depth + max(n_test, n_request)
+        lengths = [self.n_prompt + self.n_gen]
+        if self.n_request_prompt is not None and self.n_request_gen is not None:
+            lengths.append(self.n_request_prompt + self.n_request_gen)
+        return self.n_depth + max(lengths)
 
     @property
     def settings(self) -> ContextSettings:

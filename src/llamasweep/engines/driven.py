@@ -89,6 +89,19 @@ def job_call(group: Group, options: CallOptions, job: Job) -> Call:
     return Call(argv=argv, env=(*_ENVIRONMENT, *options.env), expected=cells)
 
 
+def program_call(engine: str, argv: tuple[str, ...], group: Group, options: CallOptions) -> Call:
+    """The process that starts a program of llama.cpp by argv and measures the group with it. engine: its name."""
+    job = Job(
+        engine=engine,
+        server_argv=argv,
+        model="model",
+        n_reps=options.n_reps,
+        warmup=options.warmup,
+        **axes_and_tests(group.block),
+    )
+    return job_call(group, options, job)
+
+
 def axes_and_tests(block: Block) -> dict[str, Any]:
     """The fields of a job that a block gives."""
     return {"axes": block.axes, "tests": tuple((t.n_prompt, t.n_gen) for t in block.tests)}

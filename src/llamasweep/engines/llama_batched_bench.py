@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from llamasweep.engines.base import Call, CallOptions
-from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
+from llamasweep.engines.driven import Driven, program_call
 from llamasweep.engines.llama_bench_flags import model_restrictions
 from llamasweep.engines.llama_bench_output import LogFacts, LogReader
 from llamasweep.engines.llama_server import OF_REQUESTS, flag_restrictions, telling_words
@@ -65,15 +65,7 @@ class LlamaBatchedBench(Driven):
         return found + flag_restrictions(self.name, block, build)
 
     def describe(self, group: Group, options: CallOptions) -> Call:
-        job = Job(
-            engine=self.name,
-            server_argv=program_argv(group, options),
-            model="model",
-            n_reps=options.n_reps,
-            warmup=options.warmup,
-            **axes_and_tests(group.block),
-        )
-        return job_call(group, options, job)
+        return program_call(self.name, program_argv(group, options), group, options)
 
     def tell_what_cannot_be_said(self, group: Group, options: CallOptions) -> list[str]:
         if options.warmup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llamasweep.engines.at_once import MAX_STREAMS
 from llamasweep.engines.base import Call, CallOptions
-from llamasweep.engines.driven import Driven, Job, axes_and_tests, job_call
+from llamasweep.engines.driven import Driven, program_call
 from llamasweep.engines.llama_bench_flags import model_restrictions
 from llamasweep.results.server_flags import SPELLED, context_for
 from llamasweep.sweep.blocks import TEST
@@ -39,15 +39,7 @@ class LlamaServer(Driven):
         return found + flag_restrictions("llama-server", block, build)
 
     def describe(self, group: Group, options: CallOptions) -> Call:
-        job = Job(
-            engine=self.name,
-            server_argv=server_argv(group, options),
-            model="model",
-            n_reps=options.n_reps,
-            warmup=options.warmup,
-            **axes_and_tests(group.block),
-        )
-        return job_call(group, options, job)
+        return program_call(self.name, server_argv(group, options), group, options)
 
 
 def depth_restrictions(block: Block) -> list[Restriction]:
@@ -129,7 +121,7 @@ def server_argv(group: Group, options: CallOptions) -> tuple[str, ...]:
     for name, value in axes.items():
         if name not in OF_REQUESTS and name in SPELLED:
             argv += SPELLED[name](value, build.number)
-    if (build.number or 0) >= _TELLING_SINCE:
+    if build.number is not None and build.number >= _TELLING_SINCE:
         argv += ["-lv", "4", "--no-log-prefix", "--log-colors", "off"]
     if build.knows("--cache-ram"):
         argv += ["--cache-ram", "0"]  # else it keeps gigabytes of prompts that come once

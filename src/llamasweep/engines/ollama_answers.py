@@ -118,7 +118,8 @@ def check_answer(
     if asked.is_fixed:
         _check_length(asked.n_gen, found.eval_count, done_reason)
     flags = _cache_flags(asked, found, first_prompt_tps)
-    if (found.load_duration_ns or 0) > RELOADED_FROM_NS:
+    load_ns = found.load_duration_ns
+    if load_ns is not None and load_ns > RELOADED_FROM_NS:
         flags.append("loaded_inside")
     if found.prompt_eval_count is None:
         flags.append("prompt_not_counted")
@@ -137,7 +138,8 @@ def _check_length(n_asked: int, n_found: int | None, done_reason: str | None) ->
 def _cache_flags(asked: Asked, found: OllamaDurations, first_tps: float | None) -> list[str]:
     if asked.has_warm_cache:
         return []
-    if (found.prompt_eval_cached_count or 0) > CACHED_TOLERANCE_TOKENS:
+    n_cached = found.prompt_eval_cached_count
+    if n_cached is not None and n_cached > CACHED_TOLERANCE_TOKENS:
         return ["prompt_cached"]
     tps = found.timings.prompt_tps
     if first_tps is not None and tps is not None and tps > FASTER_THAN_FIRST * first_tps:

@@ -88,7 +88,9 @@ class VerboseBlock:
         """
         if self.prompt_eval_count is None:
             return None
-        n_read = self.prompt_eval_count - (self.prompt_eval_cached_count or 0)
+        n_read = self.prompt_eval_count
+        if self.prompt_eval_cached_count is not None:
+            n_read -= self.prompt_eval_cached_count
         return _rate(n_read, self.prompt_eval_duration_ns)
 
     @property

@@ -262,7 +262,8 @@ def _flags(request: Completion, timing: RequestTiming) -> tuple[str, ...]:
         flags.append("clocks_differ")
     if timing.n_gen < request.n_gen:
         flags.append("short_answer")
-    if (timing.n_cached or 0) > CACHED_TOLERANCE_TOKENS and not request.has_prompt_cache:
+    is_cached = timing.n_cached is not None and timing.n_cached > CACHED_TOLERANCE_TOKENS
+    if is_cached and not request.has_prompt_cache:
         flags.append("prompt_cached")
     return tuple(flags)
 

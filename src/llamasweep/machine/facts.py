@@ -85,16 +85,21 @@ class MachineFacts:
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     @property
-    def spec_ram_bandwidth_bytes_per_s(self) -> float | None:
-        """bus width / 8 * transfers per second; None where either is unknown.
+    def ram_width_bits(self) -> int | None:
+        """Of all channels: as told, else 64 bits a channel; None where neither is known.
 
-        The width is 64 bits a channel where it is not told, except for LPDDR, which has narrower
-        ones. A module of DDR5 has two 32-bit sub-channels, which together are the same 64 bits.
+        LPDDR has narrower channels, and is not counted. A module of DDR5 has two 32-bit sub-channels, which together
+        are the same 64 bits.
         """
-        bits = self.ram_bus_bits
         is_narrow = (self.ram_type or "").upper().startswith("LPDDR")
-        if bits is None and self.ram_channels is not None and not is_narrow:
-            bits = self.ram_channels * 64
+        if self.ram_bus_bits is not None or self.ram_channels is None or is_narrow:
+            return self.ram_bus_bits
+        return self.ram_channels * 64
+
+    @property
+    def spec_ram_bandwidth_bytes_per_s(self) -> float | None:
+        """bus width / 8 * transfers per second; None where either is unknown."""
+        bits = self.ram_width_bits
         if bits is None or self.ram_speed_mts is None:
             return None
         return bits / 8 * self.ram_speed_mts * 1e6

@@ -155,7 +155,7 @@ def _amd_and_intel(root: Path) -> list[Gpu]:
         )
         # An APU's carve-out is RAM too: amdgpu gives its GTT (system memory) more room than that.
         gtt_bytes = read_int(card / "device/mem_info_gtt_total")
-        shares = memory_bytes is None or (gtt_bytes or 0) > 4 * memory_bytes
+        shares = memory_bytes is None or (gtt_bytes is not None and gtt_bytes > 4 * memory_bytes)
         gpus.append(
             Gpu(
                 vendor=vendor,

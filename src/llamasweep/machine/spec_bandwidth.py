@@ -57,7 +57,7 @@ def ram_spec(
         about = {
             "ram_type": facts.ram_type,
             "ram_speed_mts": facts.ram_speed_mts,
-            "ram_bus_bits": facts.ram_bus_bits or 64 * (facts.ram_channels or 0),
+            "ram_bus_bits": facts.ram_width_bits,
         }
         return _from_modules(about, {}, "the firmware's list of modules (udev)")
     reasons: dict[str, str] = dict(facts.reasons)

@@ -101,7 +101,9 @@ def _within(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     above = [
         row
         for row in known
-        if (row.fraction.value or 0.0) > BROKEN_ABOVE and not row.attempt.ceiling_is_reference
+        if row.fraction.value is not None
+        and row.fraction.value > BROKEN_ABOVE
+        and not row.attempt.ceiling_is_reference
     ]
     return [row for row in known if row not in above], above
 
@@ -150,7 +152,7 @@ def ladder(rows: Sequence[Row]) -> list[Finding]:
 def _ladder_finding(family: str, small: Row, large: Row) -> Finding:
     told = Told()
     ratio = median(small) / median(large)
-    share = (small.attempt.model_size_bytes or 0) / (large.attempt.model_size_bytes or 1)
+    share = _size_bytes(small) / _size_bytes(large)
     name, quant, other = (told.name(word) for word in (shown(family), small.quant, large.quant))
     verdict = compare(small, large)
     pair = [small, large]
@@ -182,8 +184,14 @@ def _ladder_pair(rows: Sequence[Row]) -> tuple[Row, Row] | None:
     if not groups:
         return None
     group = max(groups, key=lambda rows_: (len({r.quant for r in rows_}), max(map(median, rows_))))
-    ordered = sorted(group, key=lambda row: row.attempt.model_size_bytes or 0)
+    ordered = sorted(group, key=_size_bytes)
     return (ordered[0], ordered[-1]) if ordered[0].quant != ordered[-1].quant else None
+
+
+def _size_bytes(row: Row) -> int:
+    n_bytes = row.attempt.model_size_bytes
+    assert n_bytes  # noqa: S101  (ladder took rows with a size only)
+    return n_bytes
 
 
 def turns(rows: Sequence[Row]) -> list[Finding]:

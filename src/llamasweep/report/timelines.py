@@ -69,11 +69,14 @@ class _Process:
     def rank(self) -> tuple[int, int]:
         """Failed and throttled ones first, then the longest."""
         is_told = any(
-            attempt.status in FAILED_STATUSES
-            or (attempt.telemetry is not None and (attempt.telemetry.throttled_fraction or 0) > 0)
-            for attempt in self.attempts
+            attempt.status in FAILED_STATUSES or _is_throttled(attempt) for attempt in self.attempts
         )
         return (-int(is_told), self.start_ns - self.end_ns)
+
+
+def _is_throttled(attempt: Attempt) -> bool:
+    fraction = None if attempt.telemetry is None else attempt.telemetry.throttled_fraction
+    return fraction is not None and fraction > 0
 
 
 def process_lines(runs: Sequence[RunData]) -> ProcessLines:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.models import write_model
 from tests.unit.machine.calibrations import calibration
+from tests.unit.run.builds_made import CPU_BUILD, GPU_BUILD
 
 from llamasweep.ceilings.assumptions import Peak
 from llamasweep.ceilings.rig import Processor
@@ -26,15 +27,6 @@ from llamasweep.sweep.subjects import Build, Model, ModelSource
 
 FACTS = MachineFacts(os="Linux")
 KNOWN = Bandwidths(ram=40e9, ram_source="measured", gpu=1000e9, gpu_source="specification")
-CPU_BUILD = Build(
-    label="b",
-    path="/b",
-    content_hash="0" * 32,
-    argv_prefix=("/b",),
-    options=frozenset(),
-    devices=(),
-)
-GPU_BUILD = replace(CPU_BUILD, devices=("CUDA0",), backends=("CUDA",))
 TESTS = (Test(n_prompt=0, n_gen=8),)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.models import write_model
+from tests.unit.run.builds_made import CPU_BUILD, GPU_BUILD
 
 from llamasweep.gguf.header import read_model
 from llamasweep.run.forecast import forecast
@@ -14,16 +15,8 @@ from llamasweep.run.predicted_memory import LEFT_TO_ENGINE, predicted_memory
 from llamasweep.sweep.cell import Block, Group, Test, ordered_axes
 from llamasweep.sweep.parameters import Scalar
 from llamasweep.sweep.predict import RateKey, Rates
-from llamasweep.sweep.subjects import Build, Model, ModelSource
+from llamasweep.sweep.subjects import Model, ModelSource
 
-BUILD = Build(
-    label="b",
-    path="/b",
-    content_hash="0" * 32,
-    argv_prefix=("/b",),
-    options=frozenset(),
-    devices=(),
-)
 PP, TG = Test(n_prompt=128, n_gen=0), Test(n_prompt=0, n_gen=32)
 
 
@@ -35,7 +28,7 @@ def model(tmp_path: Path) -> Model:
 
 def group(model: Model, *tests: Test, **axes: tuple[Scalar, ...]) -> Group:
     block = Block(model=model.source, axes=ordered_axes(axes), tests=tests)
-    return Group(build=BUILD, model=model, block=block)
+    return Group(build=CPU_BUILD, model=model, block=block)
 
 
 def test_rates_are_those_of_the_predicted_time_over_depths_and_threads(model: Model) -> None:
@@ -64,15 +57,14 @@ def test_memory_is_that_of_the_cell_that_takes_most(model: Model) -> None:
     asked = group(model, PP, TG, n_depth=(0, 512), type_k=("f32", "f16"), n_threads=(1, 2))
     assert model.facts is not None
     every = [
-        predicted_memory(cell, model.facts, BUILD)["predicted_ram_bytes"]
+        predicted_memory(cell, model.facts, CPU_BUILD)["predicted_ram_bytes"]
         for cell in asked.block.cells()
     ]
     assert forecast(asked, Rates()).ram_bytes == max(every) > min(every)
 
 
 def test_what_is_not_known_is_none_with_its_reason(model: Model) -> None:
-    gpu = replace(BUILD, devices=("CUDA0",), backends=("CUDA",))
-    left_open = forecast(replace(group(model, TG), build=gpu), Rates())
+    left_open = forecast(replace(group(model, TG), build=GPU_BUILD), Rates())
     assert (left_open.ram_bytes, left_open.memory_reason) == (None, LEFT_TO_ENGINE)
 
     unknown = forecast(group(replace(model, facts=None), PP, TG), Rates())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.models import write_model
+from tests.unit.run.builds_made import CPU_BUILD, GPU_BUILD
 
 from llamasweep.ceilings.kv_cache import ContextSettings, context_memory
 from llamasweep.ceilings.memory_fit import compute_bytes_upper
@@ -17,17 +18,8 @@ from llamasweep.run.ceiling_columns import ceiling_columns
 from llamasweep.run.predicted_memory import LEFT_TO_ENGINE, OTHER_ENGINE, predicted_memory
 from llamasweep.sweep.cell import Cell, Test
 from llamasweep.sweep.parameters import Scalar
-from llamasweep.sweep.subjects import Build, ModelSource
+from llamasweep.sweep.subjects import ModelSource
 
-BUILD = Build(
-    label="b",
-    path="/b",
-    content_hash="0" * 32,
-    argv_prefix=("/b",),
-    options=frozenset(),
-    devices=(),
-)
-GPU = replace(BUILD, devices=("CUDA0",), backends=("CUDA",))
 TEST = Test(n_prompt=0, n_gen=32)
 
 
@@ -43,7 +35,7 @@ def _cell(**params: Scalar) -> Cell:
 def test_on_the_processor_it_is_weights_context_and_the_bound_of_the_buffer(
     facts: ModelFacts,
 ) -> None:
-    told = predicted_memory(_cell(n_depth=96, n_ubatch=64), facts, BUILD)
+    told = predicted_memory(_cell(n_depth=96, n_ubatch=64), facts, CPU_BUILD)
     settings = ContextSettings(n_ctx=128, n_ubatch=64)
     weights = sum(use.tensor.n_bytes for use in weight_traffic(facts).uses)
     context = context_memory(facts, settings).stored_bytes
@@ -52,26 +44,26 @@ def test_on_the_processor_it_is_weights_context_and_the_bound_of_the_buffer(
 
 
 def test_more_context_takes_more(facts: ModelFacts) -> None:
-    small = predicted_memory(_cell(n_depth=0), facts, BUILD)
-    large = predicted_memory(_cell(n_depth=4096), facts, BUILD)
+    small = predicted_memory(_cell(n_depth=0), facts, CPU_BUILD)
+    large = predicted_memory(_cell(n_depth=4096), facts, CPU_BUILD)
     assert large["predicted_ram_bytes"] > small["predicted_ram_bytes"]
 
 
 def test_layers_on_one_gpu_move_memory_there(facts: ModelFacts) -> None:
-    told = predicted_memory(_cell(n_gpu_layers=99), facts, GPU)
+    told = predicted_memory(_cell(n_gpu_layers=99), facts, GPU_BUILD)
     assert told["predicted_vram_bytes"] > told["predicted_ram_bytes"]
-    none = predicted_memory(_cell(n_gpu_layers=0), facts, GPU)
+    none = predicted_memory(_cell(n_gpu_layers=0), facts, GPU_BUILD)
     assert none["predicted_vram_bytes"] is None
 
 
 def test_a_placement_that_the_engine_chooses_is_not_predicted(facts: ModelFacts) -> None:
-    assert predicted_memory(_cell(), facts, GPU) == {"predicted_reason": LEFT_TO_ENGINE}
-    two = replace(GPU, devices=("CUDA0", "CUDA1"))
+    assert predicted_memory(_cell(), facts, GPU_BUILD) == {"predicted_reason": LEFT_TO_ENGINE}
+    two = replace(GPU_BUILD, devices=("CUDA0", "CUDA1"))
     assert predicted_memory(_cell(n_gpu_layers=99), facts, two) == {
         "predicted_reason": LEFT_TO_ENGINE
     }
     served = replace(_cell(), engine="llama-server")
-    assert predicted_memory(served, facts, BUILD) == {"predicted_reason": OTHER_ENGINE}
+    assert predicted_memory(served, facts, CPU_BUILD) == {"predicted_reason": OTHER_ENGINE}
 
 
 def test_columns_and_reasons_of_the_row_come_from_what_the_log_kept() -> None:
