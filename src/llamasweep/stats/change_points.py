@@ -1,7 +1,7 @@
 """Where a series of speeds changed: steps, spikes and drifts, each with its size, an interval and the points around it.
 
-Spikes are set aside first, then the number of steps is chosen, then steps that an even drift explains better become
-one. Knows one series in order; which points may stand in one series is said by `series`.
+Spikes are set aside first, then odd builds that only look like a level, then the number of steps is chosen, then steps that
+an even drift explains better become one. Knows one series in order; which points may stand in one series is said by `series`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ import numpy as np
 
 from llamasweep.stats import rank_sum
 from llamasweep.stats.arrays import Bools, Floats, Ints
+from llamasweep.stats.odd_builds import first_odd
 from llamasweep.stats.ramps import Ramp, best_ramp, line, student_quantile
 from llamasweep.stats.rounds import Rate, is_usable
-from llamasweep.stats.segments import LEAST_POINTS, best_fits, n_steps
+from llamasweep.stats.segments import LEAST_POINTS, chosen_fit, step_penalty
 from llamasweep.stats.spikes import (
     LEAST_SIGMA,
     NEIGHBOURS,
     aside_threshold,
     far_points,
+    neighbours,
     scatter,
     spike_threshold,
 )
@@ -36,12 +38,6 @@ DRIFT_PENALTY_SHARE = 2.0
 
 LINE_PENALTY_SHARE = 1.1
 """A drift over a whole stretch has no place to choose; a little more than a step, which wins where both explain alike."""
-
-SHORT_STRETCH = 4
-"""A level of at most so many points must have three that share its change, or it is one or two odd builds and no level."""
-
-SHARED = 0.6
-"""A point shares a change if it is at least this part of it away from the neighbouring level."""
 
 LINE_PENALTY = 10.0
 """2 ln likelihood that a drift over the whole series must gain: by chance 1 clean series in 600 does."""
@@ -66,14 +62,6 @@ class ChangePoint:
     last_index: int
 
 
-def step_penalty(n: int) -> float:
-    """2 ln likelihood that a step must gain in a series of n points.
-
-    Fitted to simulated clean series, of which about 1 in 40 gains as much somewhere by chance.
-    """
-    return 8.8 + 0.5 * math.log(n)
-
-
 def change_points(values_tps: Sequence[Rate]) -> list[ChangePoint]:
     """The changes of a series of speeds in its order, by index.
 
@@ -86,7 +74,10 @@ def change_points(values_tps: Sequence[Rate]) -> list[ChangePoint]:
     if len(logs) < 2 * LEAST_POINTS:
         return []
     is_spike = far_points(logs, spike_threshold(len(logs)))
-    is_aside = far_points(logs, aside_threshold(len(logs)))
+    is_aside = far_points(logs, aside_threshold(len(logs))) | is_spike
+    while (odd := first_odd(logs, np.flatnonzero(~is_aside))) is not None:
+        is_aside[odd.at] = True
+        is_spike[odd.at] |= odd.is_far
     kept = np.flatnonzero(~is_aside)
     levels = [
         _begun_earlier(change, logs, places, is_aside & ~is_spike)
@@ -121,38 +112,15 @@ def _level_changes(logs: Floats, places: Ints) -> list[ChangePoint]:
     n = len(logs)
     if n < 2 * LEAST_POINTS:
         return []
-    fits = best_fits(logs)
+    error, steps = chosen_fit(logs)
     least = n * LEAST_SIGMA**2
-    k = n_steps([error for error, _ in fits], n, step_penalty(n), least)
-    error, steps = fits[k]
-    whole = line(logs)
-    if steps and not (steps := _without_odd_builds(logs, steps)):
-        return []
-    if k == 0:
+    if not steps:
+        whole = line(logs)
         gain = n * math.log(max(error, least) / max(whole.error, least))
         return [_drift(whole, 0, n, places)] if gain > LINE_PENALTY else []
     levels = _Levels(logs, steps)
     drifts = [found for run in levels.runs() if (found := _better_drift(levels, run, error, least))]
     return _described(levels, drifts, places)
-
-
-def _without_odd_builds(logs: Floats, steps: tuple[int, ...]) -> tuple[int, ...]:
-    """Steps without those around a short stretch that only one or two far points make differ from its neighbours."""
-    bounds = [0, *steps, len(logs)]
-    means = [float(np.mean(logs[a:b])) for a, b in itertools.pairwise(bounds)]
-    gone: set[int] = set()
-    for number, (start, end) in enumerate(itertools.pairwise(bounds)):
-        around = means[max(0, number - 1) : number] + means[number + 1 : number + 2]
-        off = [means[number] - level for level in around]
-        if end - start > SHORT_STRETCH or min(off) < 0 < max(off):
-            continue
-        nearest = min(off, key=abs)
-        is_beyond = (logs[start:end] - means[number]) * np.sign(nearest) > (SHARED - 1) * abs(
-            nearest
-        )
-        if int(np.count_nonzero(is_beyond)) < LEAST_POINTS:
-            gone |= {start, end}
-    return tuple(step for step in steps if step not in gone)
 
 
 class _Levels:
@@ -251,11 +219,8 @@ def _drift(ramp: Ramp, start: int, end: int, places: Ints) -> ChangePoint:
 def _spike_values(logs: Floats, places: Ints, is_spike: Bools) -> list[ChangePoint]:
     """One value per run of neighbouring odd points, against the three levels on either side."""
     found: list[ChangePoint] = []
-    odd = np.flatnonzero(is_spike)
     kept = np.flatnonzero(~is_spike)
-    for run in np.split(odd, np.flatnonzero(np.diff(odd) > 1) + 1):
-        if not len(run):
-            continue
+    for run in neighbours(is_spike):
         around = np.concatenate(
             [kept[kept < run[0]][-NEIGHBOURS:], kept[kept > run[-1]][:NEIGHBOURS]]
         )

@@ -12,10 +12,13 @@ import math
 import numpy as np
 
 from llamasweep.results.rates import MAD_TO_SIGMA
-from llamasweep.stats.arrays import Bools, Floats
+from llamasweep.stats.arrays import Bools, Floats, Ints
 
 NEIGHBOURS = 3
 FEWEST_POINTS = 6
+
+ODD_BUILDS = 2
+"""So many neighbouring builds may be odd without being a level."""
 
 LEAST_SIGMA = 2e-4
 """In logs: no machine repeats to better than 0.02 %; values that scatter less were rounded."""
@@ -51,7 +54,8 @@ def spike_threshold(n: int) -> float:
 def far_points(values: Floats, n_sigmas: float) -> Bools:
     """Which points lie farther off both levels than n_sigmas of the scatter. None in fewer than six points.
 
-    The farthest is set aside first and the others are judged without it, so that two neighbours are both found.
+    The farthest is set aside first and the others are judged without it, so that two neighbours are both found. Three neighbours
+    or more are no spike: they may be a level, and are left for steps to be looked for.
     """
     is_spike = np.zeros(len(values), dtype=np.bool_)
     if len(values) < FEWEST_POINTS:
@@ -65,7 +69,15 @@ def far_points(values: Floats, n_sigmas: float) -> Bools:
         if not far[worst] > limit:
             break
         is_spike[kept[worst]] = True
+    for run in neighbours(is_spike):
+        is_spike[run] &= len(run) <= ODD_BUILDS
     return is_spike
+
+
+def neighbours(is_chosen: Bools) -> list[Ints]:
+    """The indices of the chosen points, those that follow one another together."""
+    chosen = np.flatnonzero(is_chosen)
+    return np.split(chosen, np.flatnonzero(np.diff(chosen) > 1) + 1) if len(chosen) else []
 
 
 def distances(values: Floats) -> Floats:

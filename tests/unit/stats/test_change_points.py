@@ -12,8 +12,9 @@ from scipy import stats as scipy_stats
 from tests.unit.stats import slow
 
 from llamasweep.stats import ChangePoint, change_points, changes_of_series
+from llamasweep.stats.odd_builds import farthest
 from llamasweep.stats.ramps import best_ramp, line, student_quantile
-from llamasweep.stats.segments import best_fits, n_steps
+from llamasweep.stats.segments import best_fits, chosen_fit
 from llamasweep.stats.spikes import distances, far_points, scatter
 
 
@@ -135,10 +136,61 @@ def test_too_few_points_make_no_stretch() -> None:
 
 
 def test_the_number_of_steps_by_hand() -> None:
-    # 10 ln(100), 10 ln(10) + 12, 10 ln(9) + 24: 46.1, 35.0, 46.0.
-    assert n_steps([100.0, 10.0, 9.0], 10, 12.0, 1e-9) == 1
-    assert n_steps([100.0, 10.0, 9.0], 10, 30.0, 1e-9) == 0
-    assert n_steps([0.0, 0.0], 10, 12.0, 1e-9) == 0
+    # 8 points, penalty 8.8 + 0.5 ln 8 = 9.84. A step of 2 with errors of 0.5: the sum of squares falls from 10 to 2, and
+    # 8 ln(10 / 2) = 12.9 is more. One of 1 with the same errors: from 4 to 2, and 8 ln 2 = 5.5 is less.
+    errors = np.tile([-0.5, 0.5], 4)
+    error, steps = chosen_fit(errors + np.repeat([0.0, 2.0], 4))
+    assert error == pytest.approx(2.0)
+    assert steps == (4,)
+    error, steps = chosen_fit(errors + np.repeat([0.0, 1.0], 4))
+    assert error == pytest.approx(4.0)
+    assert steps == ()
+    assert chosen_fit(np.zeros(8)) == (0.0, ())
+    with pytest.raises(ValueError, match="2 points make no stretch"):
+        chosen_fit(np.zeros(2))
+
+
+def test_one_level_against_odd_builds_by_hand() -> None:
+    cases = (
+        ([3.0, 3.0, 3.0], 0, 9.0),  # the third gains 1 * 9, the odd pair loses nothing
+        ([2.0, 6.0, 6.0], 1, 4 - 32 / 3),  # the other gains 4; the pair loses (6 - 2)^2 * 2 / 3
+        (
+            [1.0, 6.0, 4.0, 3.0],
+            1,
+            8 - 9,
+        ),  # two others with mean 2 gain 8; the pair has mean 5 and loses 9 * 4 / 4
+        ([-0.1, 6.0, 6.0], 1, -math.inf),  # one that leans the other way shares nothing
+    )
+    for sizes, first, gain in cases:
+        found = farthest(np.array(sizes))
+        assert found[0] == first
+        assert found[1] == pytest.approx(gain)
+    with pytest.raises(ValueError, match="2 builds leave none"):
+        farthest(np.array([6.0, 6.0]))
+
+
+def test_two_odd_builds_beside_one_that_leans_the_same_way_are_a_spike() -> None:
+    values = noisy([100.0] * 40)
+    sizes = {20: 6.1, 21: 5.4, 22: 2.6}
+    leaning: list[float | None] = [
+        100 * math.exp(0.004 * sizes[i]) if i in sizes else v for i, v in enumerate(values)
+    ]
+    found = change_points(leaning)
+    assert told(found) == [(20, "spike")]
+    assert found[0].last_index == 21
+
+
+def test_three_far_neighbours_are_left_for_steps() -> None:
+    values = np.tile([0.0, 1.0], 12)
+    values[10:12] += 20
+    assert list(np.flatnonzero(far_points(values, 5))) == [10, 11]
+    values[12] += 20
+    assert not far_points(values, 5).any()
+
+
+def test_three_builds_that_share_a_change_are_a_level() -> None:
+    values = noisy([100.0] * 20 + [103.0] * 3 + [100.0] * 20)
+    assert told(change_points(values)) == [(20, "step"), (23, "step")]
 
 
 def test_a_line_equals_least_squares() -> None:
