@@ -1,4 +1,5 @@
-"""What doctor tells of servers: Ollama's program, server, models and environment, and the llama-server of each build."""
+"""What doctor tells of servers: Ollama's program, server, models and environment, and what lies beside the llama-bench of each
+build: llama-server, and llama-batched-bench, which does without one."""
 
 from __future__ import annotations
 
@@ -7,22 +8,39 @@ from typing import Any
 
 
 def find_servers(engines: list[dict[str, Any]]) -> dict[str, Any]:
-    """Plain JSON values. engines: builds as doctor lists them."""
-    from pathlib import Path
+    """Plain JSON values. engines: builds as doctor lists them.
 
-    from llamasweep.builds.server import SERVER
+    programs_absent: program that no build has -> how it is added.
+    """
+    from llamasweep.builds.server import BATCHED_BENCH, SERVER
     from llamasweep.run.secrets import hide_in_environment
 
     named = {name: value for name, value in os.environ.items() if name.startswith("OLLAMA_")}
-    programs = ((engine["label"], Path(engine["path"]).with_name(SERVER)) for engine in engines)
+    programs = {program: _beside(engines, program) for program in (SERVER, BATCHED_BENCH)}
+    by_default = sorted(engines, key=lambda engine: not engine["is_default"])
+    number = next((engine["number"] for engine in by_default if engine["number"]), "VERSION")
     return {
         "ollama": {
             "program": _program(),
             "server": _server(),
             "environment": hide_in_environment(sorted(named.items())),
         },
-        "llama_server": {label: str(path) for label, path in programs if path.is_file()},
+        "llama_server": programs[SERVER],
+        "llama_batched_bench": programs[BATCHED_BENCH],
+        "programs_absent": {
+            program: f"`llamasweep builds install {number} --with {program}` adds it"
+            for program, paths in programs.items()
+            if not paths
+        },
     }
+
+
+def _beside(engines: list[dict[str, Any]], program: str) -> dict[str, str]:
+    """Label of a build -> path of that program."""
+    from pathlib import Path
+
+    paths = ((engine["label"], Path(engine["path"]).with_name(program)) for engine in engines)
+    return {label: str(path) for label, path in paths if path.is_file()}
 
 
 def _program() -> dict[str, Any]:
@@ -78,9 +96,11 @@ def server_lines(servers: dict[str, Any]) -> list[tuple[str, str]]:
         n_models = len(server["models"])
         lines.append(("+", f"Ollama {server['version']} answers at {where}, models: {n_models}"))
     lines += [("+", f"{name}={value}") for name, value in servers["ollama"]["environment"].items()]
+    for key in ("llama_server", "llama_batched_bench"):
+        program = key.replace("_", "-")
+        lines += [("+", f"{program} of {label}: {path}") for label, path in servers[key].items()]
     lines += [
-        ("+", f"llama-server of {label}: {path}") for label, path in servers["llama_server"].items()
+        ("-", f"no build has a {program} beside its llama-bench; {hint}")
+        for program, hint in servers["programs_absent"].items()
     ]
-    if not servers["llama_server"]:
-        lines.append(("-", "no build has a llama-server beside its llama-bench"))
     return lines

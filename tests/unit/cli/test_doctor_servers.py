@@ -1,4 +1,4 @@
-"""What doctor tells of Ollama and llama-server, there or not."""
+"""What doctor tells of Ollama, llama-server and llama-batched-bench, there or not."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ def no_ollama(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def build(folder: Path, label: str = "b1", number: int | None = 1) -> dict[str, Any]:
+    return {
+        "label": label,
+        "path": str(folder / "llama-bench"),
+        "number": number,
+        "is_default": label == "b2",
+    }
+
+
 def told(found: dict[str, Any]) -> str:
     return "\n".join(f"{mark} {line}" for mark, line in server_lines(found))
 
@@ -31,7 +40,11 @@ def test_what_is_not_there_is_said_with_its_reason() -> None:
     text = told(find_servers([]))
     assert "- no Ollama is on PATH" in text
     assert "- no server of Ollama answers at http://127.0.0.1:9: cannot be reached" in text
-    assert "- no build has a llama-server" in text
+    for program in ("llama-server", "llama-batched-bench"):
+        assert (
+            f"- no build has a {program} beside its llama-bench; "
+            f"`llamasweep builds install VERSION --with {program}` adds it"
+        ) in text
 
 
 @pytest.mark.usefixtures("no_ollama")
@@ -60,7 +73,7 @@ def test_program_server_environment_and_llama_server_are_found(
     monkeypatch.setenv("OLLAMA_API_KEY", "a secret")
     with fake_ollama() as fake:
         monkeypatch.setattr(ollama_api, "DEFAULT_BASE_URL", fake.url)
-        found = find_servers([{"label": "b1", "path": str(no_ollama / "llama-bench")}])
+        found = find_servers([build(no_ollama)])
     assert found["ollama"]["server"]["models"] == ["m:latest"]
     text = told(found)
     assert f"+ Ollama 0.32.15: {program}" in text
@@ -68,3 +81,22 @@ def test_program_server_environment_and_llama_server_are_found(
     assert "+ OLLAMA_MODELS=/models" in text
     assert "a secret" not in text
     assert f"+ llama-server of b1: {no_ollama / 'llama-server'}" in text
+    assert found["llama_batched_bench"] == {}
+    assert (
+        "- no build has a llama-batched-bench beside its llama-bench; "
+        "`llamasweep builds install 1 --with llama-batched-bench` adds it"
+    ) in text
+    assert "no build has a llama-server" not in text
+
+
+@pytest.mark.usefixtures("no_ollama")
+def test_llama_batched_bench_of_each_build_that_has_one_is_listed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "llama-batched-bench").write_text("")
+    found = find_servers([build(tmp_path), build(other, "b2", 2)])
+    assert found["llama_batched_bench"] == {"b2": str(other / "llama-batched-bench")}
+    assert found["programs_absent"] == {
+        "llama-server": "`llamasweep builds install 2 --with llama-server` adds it"
+    }
+    assert f"+ llama-batched-bench of b2: {other / 'llama-batched-bench'}" in told(found)
