@@ -118,7 +118,8 @@ def export(run: str | None, kind: str, out: Path, force: bool, results: str | No
     """Write the measured cells of a run in llama-bench's own columns.
 
     llama.cpp's scripts/compare-llama-bench.py reads all three formats. Figures are of the samples that were kept. What
-    is printed names the builds as the script's -b and -c take them.
+    is printed names the builds as the script's -b and -c take them. Columns for what was asked of a server (engine,
+    concurrency, prompt_cache, turn, num_ctx) and medians of TTFT, TPOT and E2E come last; the script passes over them.
 
     \b
     Example:

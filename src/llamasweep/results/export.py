@@ -3,6 +3,7 @@
 Figures are ours, over the samples that were kept: `avg_ts` is their mean, and its deviation None below two samples.
 Parameters are what the engine echoes: requested, else what llama-bench of build 11434 prints for an option left alone,
 whatever the build (rows of two builds are paired by them), else applied. Unknown stays None. Only measured cells become rows.
+What llama-bench has no column for, because it asks no server, stands after its own; its script passes over that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from datetime import UTC
 from typing import Any, Literal
 
 from llamasweep.results.records import Attempt, Sample
+from llamasweep.results.request_load import request_load
 
 SqlType = Literal["TEXT", "INTEGER", "REAL"]
 _HEX_COMMIT = re.compile(r"[0-9a-f]{7,40}")
@@ -38,7 +40,7 @@ class ExportField:
         return isinstance(self.default, bool)
 
 
-EXPORT_FIELDS: tuple[ExportField, ...] = (
+LLAMA_BENCH_FIELDS: tuple[ExportField, ...] = (
     ExportField(name="build_commit", sql="TEXT"),
     ExportField(name="build_number", sql="INTEGER"),
     ExportField(name="cpu_info", sql="TEXT"),
@@ -84,10 +86,35 @@ EXPORT_FIELDS: tuple[ExportField, ...] = (
 )
 """llama-bench's fields at build 11434, in its order."""
 
-_NEVER_COMPARED = ("devices", "lazy_mode", "no_op_offload", "no_host", "repack")
+_REQUEST_SETTINGS: tuple[ExportField, ...] = (
+    ExportField(name="engine", sql="TEXT"),
+    ExportField(name="concurrency", sql="INTEGER"),
+    ExportField(name="prompt_cache", sql="TEXT"),
+    ExportField(name="turn", sql="INTEGER"),
+    ExportField(name="num_ctx", sql="INTEGER"),
+)
+"""What tells rows of servers apart. Of an engine without streams: one new request, as `request_load` has it."""
+
+_REQUEST_TIMES: tuple[ExportField, ...] = (
+    ExportField(name="ttft_median_s", sql="REAL"),
+    ExportField(name="tpot_median_s", sql="REAL"),
+    ExportField(name="e2e_median_s", sql="REAL"),
+)
+"""Named and meant as in cells.parquet; None where no request was timed."""
+
+EXPORT_FIELDS = LLAMA_BENCH_FIELDS + _REQUEST_SETTINGS + _REQUEST_TIMES
+"""In the order of the columns: llama-bench's own come first, as they are."""
+
+_NEVER_COMPARED = (
+    *("devices", "lazy_mode", "no_op_offload", "no_host", "repack"),
+    *(field.name for field in _REQUEST_SETTINGS),
+)
 """Columns that compare-llama-bench.py does not tell rows apart by: it averages over them without a word."""
 
-_BUILD_COLUMNS = ("build_commit", "test_time", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts")
+_FIGURES = (
+    *("build_commit", "test_time", "avg_ns", "stddev_ns", "avg_ts", "stddev_ts"),
+    *(field.name for field in _REQUEST_TIMES),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +128,7 @@ class Export:
 
 
 def llama_bench_rows(attempts: Iterable[Attempt], samples: Iterable[Sample]) -> Export:
-    """Every measured attempt as a row that llama-bench could have printed."""
+    """Every measured attempt as a row that llama-bench could have printed, and what it asked of a server."""
     measured = [a for a in attempts if a.status == "ok"]
     kept: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for sample in samples:
@@ -178,7 +205,8 @@ def _file_names(attempts: Sequence[Attempt]) -> dict[str, str]:
 def _row(attempt: Attempt, kept: Sequence[Sample]) -> dict[str, Any]:
     durations = [s.duration_ns for s in kept]
     rates = [s.tps for s in kept]
-    row: dict[str, Any] = {f.name: _parameter(attempt, f) for f in EXPORT_FIELDS}
+    row: dict[str, Any] = {f.name: _parameter(attempt, f) for f in LLAMA_BENCH_FIELDS}
+    row |= _asked_of_a_server(attempt)
     return row | {
         "build_number": attempt.build_number,
         "cpu_info": attempt.cpu_name or "",
@@ -196,6 +224,18 @@ def _row(attempt: Attempt, kept: Sequence[Sample]) -> dict[str, Any]:
         "stddev_ts": statistics.stdev(rates) if len(rates) > 1 else attempt.sample_std_tps,
         "samples_ns": durations,
         "samples_ts": rates,
+    }
+
+
+def _asked_of_a_server(attempt: Attempt) -> dict[str, Any]:
+    load = request_load(attempt.requested)
+    times = {f.name: getattr(attempt.requests, f.name, None) for f in _REQUEST_TIMES}
+    return times | {
+        "engine": attempt.engine,
+        "concurrency": load.n_streams,
+        "prompt_cache": "warm" if load.is_warm else "cold",
+        "turn": load.turn,
+        "num_ctx": attempt.requested.get("num_ctx"),
     }
 
 
@@ -236,7 +276,7 @@ def _notes(rows: Sequence[dict[str, Any]]) -> list[str]:
         notes.append(
             f"{unpaired} rows lack the number of threads or the time: the script leaves them out"
         )
-    averaged = _averaged_over(rows, _key_without(*_NEVER_COMPARED, *_BUILD_COLUMNS))
+    averaged = _averaged_over(rows, _key_without(*_NEVER_COMPARED, *_FIGURES))
     if averaged:
         notes.append(
             f"compare-llama-bench.py averages over {', '.join(averaged)}: export one value at a time"

@@ -14,7 +14,13 @@ import pytest
 from tests.unit.store.records import attempt, samples_of
 
 from llamasweep.errors import StoreError
-from llamasweep.results.export import EXPORT_FIELDS, build_commits, llama_bench_rows
+from llamasweep.results.export import (
+    EXPORT_FIELDS,
+    LLAMA_BENCH_FIELDS,
+    build_commits,
+    llama_bench_rows,
+)
+from llamasweep.results.request_times import RequestTimes
 from llamasweep.store.export_files import write_export
 
 _COMPARED = (
@@ -125,6 +131,47 @@ def test_what_the_script_would_average_silently_is_said() -> None:
     )
     assert any("averages over repack" in note for note in export.notes)
     assert any("lack the number of threads" in note for note in export.notes) is False
+
+
+def test_rows_of_a_server_are_told_apart_by_what_was_asked_of_it(tmp_path: Path) -> None:
+    times = RequestTimes(ttft_median_s=0.25, tpot_median_s=0.02, e2e_median_s=1.5)
+    loads: list[dict[str, Any]] = [
+        {"concurrency": 1},
+        {"concurrency": 4},
+        {"prompt_cache": "warm"},
+        {"prompt_cache": "warm", "turn": 3},
+        {"num_ctx": 4096},
+    ]
+    attempts = [
+        attempt(str(i), engine="llama-server", requested=load, requests=times)
+        for i, load in enumerate(loads)
+    ]
+    export = llama_bench_rows([*attempts, attempt("bench")], [])
+    write_export(export.rows, "csv", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+
+    names = ("engine", "concurrency", "prompt_cache", "turn", "num_ctx", "ttft_median_s")
+    assert [tuple(row[name] for name in names) for row in table] == [
+        ("llama-server", "1", "cold", "1", "", "0.25"),
+        ("llama-server", "4", "cold", "1", "", "0.25"),
+        ("llama-server", "1", "warm", "1", "", "0.25"),
+        ("llama-server", "1", "warm", "3", "", "0.25"),
+        ("llama-server", "1", "cold", "1", "4096", "0.25"),
+        ("llama-bench", "1", "cold", "1", "", ""),
+    ]
+    assert (table[0]["tpot_median_s"], table[0]["e2e_median_s"]) == ("0.02", "1.5")
+    assert export.notes == (
+        "compare-llama-bench.py averages over engine, concurrency, prompt_cache, turn, num_ctx: "
+        "export one value at a time",
+    )
+
+
+def test_columns_of_llama_bench_come_first_and_in_its_order() -> None:
+    """Readers that count columns find them where they were."""
+    row = llama_bench_rows([attempt()], []).rows[0]
+    assert list(row)[: len(LLAMA_BENCH_FIELDS)] == [f.name for f in LLAMA_BENCH_FIELDS]
+    assert [f.name for f in LLAMA_BENCH_FIELDS][-2:] == ["avg_ts", "stddev_ts"]
 
 
 def test_the_three_files_hold_the_same_rows(tmp_path: Path) -> None:
