@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.fakes.models import write_model
 from tests.integration.running import Desk, Ended, kill_after_events
 
@@ -127,6 +129,32 @@ def test_a_cell_that_crashes_on_the_new_build_is_newly_failing_after_three_round
     assert ended.code == 3, ended.stderr
     assert "newly failing" in ended.stdout
     assert Counter(r.test_kind for r in desk.rows() if r.build_label == "b2")["tg"] == 3
+
+
+@pytest.mark.parametrize("how", ["os.unlink({0!r})", "open({0!r}, 'a').write('\\n')"])
+def test_a_build_that_is_gone_or_rebuilt_before_its_turn_is_no_alarm(
+    how: str, desk: Desk, tmp_path: Path, fake_build: Callable[..., Path]
+) -> None:
+    a, b = (fake_build(name, number=i, behaviour=FAST) for i, name in ((1, "old"), (2, "new")))
+    outer = tmp_path / "outer" / "llama-bench"
+    outer.parent.mkdir()
+    outer.write_text(
+        f"#!{sys.executable} -SE\nimport os, sys\n"
+        f"if '-m' in sys.argv and os.path.exists({str(b)!r}):\n    {how.format(str(b))}\n"
+        f"os.execv({str(a)!r}, [{str(a)!r}, *sys.argv[1:]])\n"
+    )
+    outer.chmod(0o755)
+    sweep = _sweep(desk, tmp_path, f"builds: [{outer}, {b}]\nrounds: 2\n")
+    assert desk.run(sweep).code == 1
+    assert {r.status for r in desk.rows() if r.build_label == "b1"} == {"ok"}
+
+    ended = desk.call("compare", "b1", "b2", "--json")
+    told = [(c["verdict"], c["reasons"]) for c in json.loads(ended.stdout)["cells"]]
+    gated = desk.call("compare", "b1", "b2", "--gate")
+
+    assert told == [("not_comparable", ["gone_or_replaced"])] * 2
+    assert gated.code == 5, gated.stdout + gated.stderr
+    assert "was gone or replaced when its turn came; " in gated.stdout
 
 
 def test_a_sweep_file_may_ask_for_rounds_auto_and_needs_two_builds_by_turns(

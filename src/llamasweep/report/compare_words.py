@@ -38,6 +38,7 @@ REASON_WORDS = {
     "contaminated": "something else used the machine",
     "above_its_ceiling": "a rate above its ceiling",
     "calibration_moved": "the measured bandwidth has moved",
+    "gone_or_replaced": "a program or model was gone or replaced when its turn came",
 }
 _MOST_SETTINGS = 6
 _HEADS = ("test", "A", "B", "change", "verdict", "rounds")
@@ -120,7 +121,8 @@ def why_words(judged: JudgedCell) -> str | None:
     """Why a cell is not comparable, failed, or is not as sure as it looks; None where there is nothing to say."""
     cell = judged.cell
     if cell.reasons:
-        return "; ".join(REASON_WORDS[reason] for reason in cell.reasons)
+        said = [shown(cell.why, 200)] if "gone_or_replaced" in cell.reasons and cell.why else []
+        return "; ".join([*(REASON_WORDS[reason] for reason in cell.reasons), *said])
     notes = [] if cell.comparison is None else list(cell.comparison.notes)
     if cell.comparison is None and cell.why is not None:
         notes = [shown(cell.why, 200)]

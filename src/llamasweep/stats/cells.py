@@ -32,6 +32,9 @@ from llamasweep.stats.verdicts import (
 CALIBRATION_SHARE = 0.05
 """Measured bandwidths that differ by more mean that the machine, or its calibration, has changed."""
 
+NOTHING_RAN = frozenset({"file_changed", "not_started", "model_missing"})
+"""Errors of a program or model that was gone or replaced when its turn came: they say nothing about the build."""
+
 _ORDER: dict[Verdict, int] = {
     "newly_failing": 0,
     "slower": 1,
@@ -177,7 +180,10 @@ def _other_content(
 def _standing(rows: Sequence[Attempt]) -> Standing:
     """Attempts that the engine could not be asked for, or that were left out, are absent."""
     tried = [row for row in rows if row.status not in ("unsupported", "skipped")]
-    return standing([row.status == "ok" and row.median_tps is not None for row in tried])
+    ran = [row for row in tried if row.error_kind not in NOTHING_RAN]
+    if tried and not ran:
+        return "lost"
+    return standing([row.status == "ok" and row.median_tps is not None for row in ran])
 
 
 _How = Literal["sequential", "paired", "unpaired"]
@@ -199,7 +205,11 @@ def _cell(
         reasons = not_comparable(a_ok, b_ok)
         comparison = None if reasons else _noted(_compared(a, b, rule, how), (a_ok, b_ok))
         verdict = "not_comparable" if comparison is None else comparison.verdict
-    said = (row.error_message for row in (*b, *a) if row.error_message)
+    elif verdict == "not_comparable":
+        reasons = ("gone_or_replaced",)
+    is_lost = "gone_or_replaced" in reasons
+    told = [row for row in (*b, *a) if not is_lost or row.error_kind in NOTHING_RAN]
+    said = (row.error_message for row in told if row.error_message)
     return CellComparison(
         cell_id=key,
         verdict=verdict,

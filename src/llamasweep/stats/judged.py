@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from llamasweep.results.records import FAILED_STATUSES, Attempt
-from llamasweep.stats.cells import CellComparison, SidesCompared, compare_sides
+from llamasweep.stats.cells import NOTHING_RAN, CellComparison, SidesCompared, compare_sides
 from llamasweep.stats.confirm import Candidate, Confirmation, confirm, confirmation_rounds, is_clear
 from llamasweep.stats.differences import Difference
 from llamasweep.stats.many import holm
@@ -224,10 +224,13 @@ def _failure_doubt(cell: CellComparison) -> str | None:
 
     A process may die of what has nothing to do with its build: memory that another one took, a full disk, a user's
     signal. So it takes two tries of B, each a process of its own (another round, or `--retry-failed`), or an error that
-    depends on nothing but the question; and A must not have failed at times as well.
+    depends on nothing but the question; and A must not have failed at times as well. Where nothing ran is no try.
     """
-    failed = [row for row in cell.b_rows if row.status in FAILED_STATUSES]
-    n_a_failed = sum(row.status in FAILED_STATUSES for row in cell.a_rows)
+    failed, a_failed = (
+        [r for r in rows if r.status in FAILED_STATUSES and r.error_kind not in NOTHING_RAN]
+        for rows in (cell.b_rows, cell.a_rows)
+    )
+    n_a_failed = len(a_failed)
     if n_a_failed:
         return f"A failed in {n_a_failed} of {len(cell.a_rows)} tries as well, so it may be nothing new"
     if len(failed) > 1 or any(row.error_kind in SURE_FAILURES for row in failed):

@@ -34,11 +34,13 @@ NotComparableReason = Literal[
     "contaminated",
     "above_its_ceiling",
     "calibration_moved",
+    "gone_or_replaced",
 ]
-"""Why two sides of a cell must not be compared, although both were measured."""
+"""Why two sides of a cell must not be compared, although both were measured or, for the last, asked for."""
 
-Standing = Literal["measured", "failed", "absent"]
-"""How one side of a cell stands: it has rates; it was tried and failed each time; it was never tried there."""
+Standing = Literal["measured", "failed", "lost", "absent"]
+"""How one side of a cell stands: it has rates; it was tried and failed each time; its program or model was gone or replaced
+whenever its turn came, so that nothing ran; it was never tried there."""
 
 Evidence = Literal["paired", "unpaired"]
 """paired: measured by turns. unpaired: at different times, so that the machine may have changed between; weaker."""
@@ -76,14 +78,12 @@ def standing_verdict(a: Standing, b: Standing) -> Verdict | None:
         ("measured", "failed"): "newly_failing",
         ("failed", "measured"): "fixed",
         ("failed", "failed"): "failing_on_both",
-        ("measured", "absent"): "only_in_a",
-        ("failed", "absent"): "only_in_a",
-        ("absent", "measured"): "only_in_b",
-        ("absent", "failed"): "only_in_b",
     }
     if (a, b) == ("absent", "absent"):
         raise ValueError("a cell that neither side has")
-    return found.get((a, b))
+    if "absent" in (a, b):
+        return "only_in_a" if b == "absent" else "only_in_b"
+    return "not_comparable" if "lost" in (a, b) else found.get((a, b))
 
 
 def standing(has_rate: Sequence[bool]) -> Standing:

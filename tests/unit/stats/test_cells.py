@@ -99,6 +99,31 @@ def test_cells_without_two_rates_say_so(
     assert (found.verdict, found.why, found.comparison) == (verdict, why, None)
 
 
+LOST = [attempt(r, None, error_kind="file_changed", error_message="rebuilt") for r in range(3)]
+
+
+@pytest.mark.parametrize("kind", ["file_changed", "not_started", "model_missing"])
+@pytest.mark.parametrize("other", [side_a(), [attempt(0, None)], LOST])
+def test_a_side_of_which_nothing_ran_is_not_compared_and_says_why(
+    kind: str, other: list[Attempt]
+) -> None:
+    lost = [replace(row, error_kind=kind) for row in LOST]
+    for found in (only(other, lost), only(lost, other)):
+        assert (found.verdict, found.reasons) == ("not_comparable", ("gone_or_replaced",))
+        assert (found.why, found.comparison) == ("rebuilt", None)
+
+
+def test_a_side_that_was_never_asked_stays_so_beside_one_of_which_nothing_ran() -> None:
+    assert [only([], LOST).verdict, only(LOST, []).verdict] == ["only_in_b", "only_in_a"]
+
+
+def test_rounds_in_which_nothing_ran_are_dropped_from_those_that_did() -> None:
+    found = only(side_a(), [*side_b(0.9)[:7], replace(LOST[0], round_index=7)])
+    assert found.verdict == "slower"
+    assert found.comparison is not None
+    assert (found.comparison.n_rounds, found.comparison.n_dropped) == (7, 1)
+
+
 def test_a_cell_that_neither_side_tried_is_left_out() -> None:
     skipped = [attempt(0, None, status="skipped")]
     assert compare_sides(skipped, skipped).cells == ()

@@ -95,6 +95,21 @@ def test_a_second_try_in_the_same_round_makes_a_failure_sure() -> None:
     assert [one.cell.verdict for one in judge(rows([0]), tried).alarms] == ["newly_failing"]
 
 
+def test_a_program_that_was_gone_or_replaced_is_no_alarm() -> None:
+    lost = [row(r, None, build_label="b", error_kind="file_changed") for r in range(3)]
+    (found,) = judge(rows(range(3)), lost, is_auto=True).cells
+    assert (found.cell.verdict, found.is_official) == ("not_comparable", False)
+
+
+def test_tries_in_which_nothing_ran_do_not_make_a_failure_sure_nor_doubtful() -> None:
+    lost = {"error_kind": "not_started"}
+    once = [row(0, None, build_label="b"), row(1, None, build_label="b", **lost)]
+    (found,) = judge(rows(range(2)), once).cells
+    assert (found.cell.verdict, found.is_official) == ("newly_failing", False)
+    twice = [*once, row(2, None, build_label="b")]
+    assert len(judge([*rows(range(2)), row(2, None, **lost)], twice).alarms) == 1
+
+
 def test_a_build_that_refuses_the_question_itself_needs_no_second_try() -> None:
     refused = [row(0, None, build_label="b", error_kind="unknown_architecture")]
     assert [one.is_official for one in judge(rows([0]), refused).cells] == [True]
