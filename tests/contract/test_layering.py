@@ -18,8 +18,8 @@ PURE = (
 )
 """Rooms (or modules) that touch nothing outside; each may import its own floor and those before it."""
 
-GROUND = ("cache", "sweep_file")
-"""Modules that touch the world and that every edge may know: where things are kept, how a sweep is read from disk."""
+GROUND = ("cache", "file_lock", "sweep_file")
+"""Modules that touch the world and that every edge may know: where things are kept, one owner at a time, a sweep on disk."""
 
 EDGES = ("gguf", "engines", "builds", "machine", "telemetry", "store", "report")
 """Rooms that touch the world. They know the pure rooms and not each other."""

@@ -6,12 +6,12 @@ If llamasweep is killed while Ninja still works, the next installation sees the 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from llamasweep.errors import BuildError
+from llamasweep.file_lock import try_lock
 
 _LOCK_NAME = ".install.lock"
 
@@ -21,7 +21,7 @@ def install_lock(folder: Path) -> Iterator[int]:
     """Hold the lock of a folder; gives the descriptor to hand to children. Raises BuildError where another holds it."""
     descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _try_lock(descriptor):
+        if not try_lock(descriptor):
             owner = os.pread(descriptor, 32, 0) if hasattr(os, "pread") else b""
             by = f" (process {owner.decode('ascii', 'replace')})" if owner.isdigit() else ""
             raise BuildError(
@@ -34,19 +34,3 @@ def install_lock(folder: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    """Take the lock without waiting; False where another process has it."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt  # noqa: PLC0415  (not on other systems)
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl  # noqa: PLC0415  (not on Windows)
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -118,17 +118,20 @@ def _notes(
     from datetime import UTC, datetime
 
     from llamasweep.results.annotations import annotated
-    from llamasweep.store.notes import load_notes, save_notes
+    from llamasweep.store.notes import change_notes, load_notes
 
-    notes = load_notes(root)
+    if not new:
+        return load_notes(root)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    for at, text in new:
-        if text.strip():
-            _check_place(at, runs)
-        notes = annotated(notes, at, text, now)
-    if new:
-        save_notes(root, notes)
-    return notes
+
+    def with_new(notes: tuple[Annotation, ...]) -> tuple[Annotation, ...]:
+        for at, text in new:
+            if text.strip():
+                _check_place(at, runs)
+            notes = annotated(notes, at, text, now)
+        return notes
+
+    return change_notes(root, with_new)
 
 
 def _check_place(at: str, runs: Sequence[RunData]) -> None:

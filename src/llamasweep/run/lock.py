@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +18,7 @@ import psutil
 
 from llamasweep.cache import cache_root
 from llamasweep.errors import LockedError, StoreError
+from llamasweep.file_lock import try_lock
 from llamasweep.run.process import end_orphan
 
 _PATIENCE_S = 0.5
@@ -122,7 +122,7 @@ def current_run(path: Path | None = None) -> str | None:
     if not chosen.exists():
         return None
     with chosen.open("a+", encoding="utf-8", errors="replace") as file:
-        if _try_lock(file):
+        if try_lock(file.fileno()):
             return None  # closing the file lets the lock go
         run_id = _read(file).get("run_id")
     return run_id if isinstance(run_id, str) else None
@@ -131,7 +131,7 @@ def current_run(path: Path | None = None) -> str | None:
 def _lock_patiently(file: IO[str]) -> bool:
     """Whether the lock is ours now. One that nobody alive has signed is held by somebody who only looks, for a moment."""
     end_s = time.monotonic() + _PATIENCE_S
-    while not _try_lock(file):
+    while not try_lock(file.fileno()):
         pid = _read(file).get("pid")
         is_owned = isinstance(pid, int) and pid > 0 and psutil.pid_exists(pid)
         if is_owned or time.monotonic() >= end_s:
@@ -157,19 +157,3 @@ def _read(file: IO[str]) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
-
-
-def _try_lock(file: IO[str]) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt  # noqa: PLC0415
-
-            file.seek(1 << 20)  # a byte that nobody writes, so that the content stays readable
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl  # noqa: PLC0415
-
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

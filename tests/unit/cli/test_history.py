@@ -139,4 +139,8 @@ def test_a_note_of_a_hand_written_file_does_not_move_the_cursor(folder: Path) ->
     plain = {"kind": "llamasweep history notes", "format": 1, "notes": [note]}
     path = folder / "results" / "history-notes.json"
     path.write_text(json.dumps(plain), encoding="utf-8")
-    assert not {"\u001b", "\u202e"} & set(_history("--no-page").output)
+    said = _history().output
+    page = (folder / "reports" / "history.html").read_text(encoding="utf-8")
+    for text in (said, page):
+        assert "a\\x1b[2Jb\\u202e" in text.replace("\\\\", "\\")
+        assert not {"\u001b", "\u202e"} & set(text)

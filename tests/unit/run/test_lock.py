@@ -5,12 +5,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
 import pytest
 
 from llamasweep.errors import LockedError, StoreError
+from llamasweep.file_lock import try_lock
 from llamasweep.run import lock as lock_room
 from llamasweep.run.lock import SweepLock, current_run, lock_path
 
@@ -148,13 +149,13 @@ def test_somebody_who_only_looks_is_not_taken_for_a_sweep(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`llamasweep status` holds the lock for a moment while it looks."""
-    real, calls = lock_room._try_lock, []
+    real, calls = try_lock, []
 
-    def busy_at_first(file: IO[str]) -> bool:
+    def busy_at_first(descriptor: int) -> bool:
         calls.append(1)
-        return len(calls) > 2 and real(file)
+        return len(calls) > 2 and real(descriptor)
 
-    monkeypatch.setattr(lock_room, "_try_lock", busy_at_first)
+    monkeypatch.setattr(lock_room, "try_lock", busy_at_first)
     with SweepLock("mine", path=path):
         assert content(path)["run_id"] == "mine"
     assert len(calls) == 3
