@@ -67,3 +67,21 @@ def test_settings_of_the_server_are_unsupported(tmp_path: Path, axis: str) -> No
     (row,) = desk.rows()
     assert row.status == "unsupported"
     assert "started by somebody else" in (row.error_message or "")
+
+
+def test_turns_behind_one_that_fails_are_tried_in_one_more_process_and_no_further(
+    tmp_path: Path,
+) -> None:
+    """A window of 60 words cuts the third message; the conversation fails there whichever later turn is asked for."""
+    desk = Desk(folder=tmp_path)
+    with timed_server() as server:
+        url = server.base_url(ttft_s=0.001, word_s=1e-5, gap_s=0.001, n_tokens=4, window=60)
+        desk.run(desk.write_sweep(sweep(url, "matrix: {turns: 1-8}\n", "[pp24+tg4]")))
+    rows = sorted(desk.rows(), key=lambda row: int(row.requested["turn"]))
+    assert [row.status for row in rows] == ["ok"] * 2 + ["failed"] * 6
+    assert {row.error_kind for row in rows[2:]} == {"prompt_truncated"}
+    assert all("at turn 3: the server counts 60 tokens" in str(r.error_message) for r in rows[2:])
+    assert len({row.log_path for row in rows if row.log_path is not None}) == 2
+    given_up = [row for row in rows if "not tried again" in str(row.error_message)]
+    assert [row.requested["turn"] for row in given_up] == [5, 6, 7, 8]
+    assert all(str(rows[3].attempt_id) in str(row.error_message) for row in given_up)

@@ -64,15 +64,20 @@ def hold(
     fresh: Fresh,
     ask: AskAll,
     tell: Callable[[int, int], object],
+    first_turn: int = 1,
 ) -> Held:
-    """As many conversations as repetitions. tell: told the repetition and the turn before each request.
+    """As many conversations as repetitions. tell: told the repetition and the turn before each request. first_turn: that is asked
+    for.
 
-    A turn that fails ends its conversation, and those after it stop before that turn; a second failure ends them all.
+    A turn that fails ends its conversation, and those after it stop before that turn, or are not had at all where no turn that is
+    asked for comes before it; a second failure ends them all.
     """
     held = Held()
     for repetition in range(n_reps):
         has_failed_before = held.failure is not None
         last = n_turns if held.failed_turn is None else held.failed_turn - 1
+        if last < first_turn:
+            break
         try:
             _converse(talk, held, last, fresh, ask, partial(tell, repetition))
         except RequestError as problem:

@@ -179,6 +179,7 @@ def _held(asking: Asking, plan: _Plan, cells: Mapping[int, int], tell: Callable[
     return conversations.hold(
         Talk(n_message=plan.n_prompt, is_chat=asking.is_chat, is_warm=plan.is_warm),
         n_turns=max(cells),
+        first_turn=min(cells),
         n_reps=asking.job.n_reps,
         fresh=lambda: asking.fresh_texts(plan.n_prompt, plan.n_streams),
         ask=ask,

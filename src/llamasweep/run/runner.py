@@ -24,6 +24,7 @@ from llamasweep.run.cooldown import Cooler
 from llamasweep.run.file_watch import FileWatch
 from llamasweep.run.group_run import OnEvent
 from llamasweep.run.lock import SweepLock
+from llamasweep.run.lost_turns import LostTurns
 from llamasweep.run.measure import Bench, Measured, common_columns, describe_cell, measure
 from llamasweep.run.prepare import as_measured
 from llamasweep.run.process import EngineProcess, adopt_orphans
@@ -94,6 +95,7 @@ class Runner:
     _counts: dict[str, int] = field(default_factory=dict)
     _broken_loads: dict[tuple[Any, ...], Attempt] = field(default_factory=dict)
     _load_deaths: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    _lost_turns: LostTurns = field(default_factory=LostTurns)
     _info_written_s: float = 0.0
     _later_s: float = 0.0
     _group_s: float = 0.0
@@ -107,7 +109,7 @@ class Runner:
             self._check_disk()
             broken = self._broken_loads.get(_load_key(group))
             if broken is not None:
-                self._record_like(group, broken)
+                self._record_like(group, broken, "the load failed for")
             elif change := self.watch.change(group):
                 self._record_changed(group, change)
             else:
@@ -192,11 +194,9 @@ class Runner:
         self._count(attempts)
         self.progress.cells_refused(attempts, self.standing())
 
-    def _record_like(self, group: Group, broken: Attempt) -> None:
-        """The model did not load with these settings a moment ago, and will not now."""
-        reason = (
-            f"{broken.error_message} (not tried again: the load failed for {broken.attempt_id})"
-        )
+    def _record_like(self, group: Group, broken: Attempt, why: str) -> None:
+        """What brought that attempt down a moment ago will bring this group down too."""
+        reason = f"{broken.error_message} (not tried again: {why} {broken.attempt_id})"
         self._record_without_engine(group, broken.status, broken.error_kind or "load", reason)
         self._n_done += group.n_cells
 
@@ -288,9 +288,12 @@ class Runner:
         if failed is not None and self._is_hopeless(group, measured):
             self._broken_loads[_load_key(group)] = failed
         rest = cells[found.next_index :]
-        if rest:
-            groups = [replace(group, block=block) for block in decompose(rest)]
-            self._rest.extendleft(reversed(groups))
+        if not rest or failed is None:
+            return
+        lost = self._lost_turns.after_failure(group, cells[found.next_index - 1], rest)
+        for part in _parts(group, lost):
+            self._record_like(part, failed, "a turn before it failed again, in")
+        self._rest.extendleft(reversed(_parts(group, [c for c in rest if c not in lost])))
 
     def _is_hopeless(self, group: Group, measured: Measured) -> bool:
         """The model does not load with these settings: the engine says so, or it died of it a few times in a row."""
@@ -376,6 +379,10 @@ def _load_key(group: Group) -> tuple[Any, ...]:
     light = {"context", "request"}
     shared = tuple((n, v) for n, v in group.block.axes if BY_NAME[n].scope not in light)
     return (group.build.content_hash, group.model.identity, shared)
+
+
+def _parts(group: Group, cells: Sequence[Cell]) -> list[Group]:
+    return [replace(group, block=block) for block in decompose(cells)]
 
 
 def _block_of(cell: Cell) -> Block:

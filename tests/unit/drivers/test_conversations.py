@@ -103,6 +103,15 @@ def test_a_second_failure_ends_it_with_what_is_there() -> None:
     assert [len(found.of_turn(turn)) for turn in (1, 2)] == [1, 1]
 
 
+def test_turns_that_nobody_asked_for_are_not_repeated_when_a_later_one_fails() -> None:
+    server = Server(2)
+    found = hold(
+        talk(), n_turns=5, first_turn=4, n_reps=3, fresh=messages(), ask=server.ask,
+        tell=lambda _repetition, _turn: None,
+    )  # fmt: skip
+    assert (found.failed_turn, len(server.asked)) == (2, 2)
+
+
 def test_a_failure_in_a_later_repetition_leaves_no_turn_with_fewer_behind_it() -> None:
     found = held(Server(5), n_reps=3)
     assert found.failed_turn == 2
