@@ -45,7 +45,8 @@ def _print(standing: dict[str, Any]) -> None:
         else "stopped"
     )
     click.echo(f"{standing['run_id']}: {state}")
-    click.echo(f"  {standing['n_done']} of {standing['n_cells_planned']} cells")
+    at_most = "at most " if standing["is_open_ended"] else ""
+    click.echo(f"  {standing['n_done']} of {at_most}{standing['n_cells_planned']} cells")
     for status, count in standing["counts"].items():
         click.echo(f"    {status.replace('_', ' ')}: {count}")
     if standing["current"]:

@@ -59,13 +59,9 @@ def head(run: RunData, rows: Sequence[Row]) -> RunHead:
     measured = sum(row.rates is not None for row in rows)
     outcome = f"{figures.counted(measured, 'cell')} measured"
     rest = headline.outcome_words(rows)
-    planned = run.info.n_cells_planned
     if rest:
         outcome += f", {rest}"
-    if planned > len(rows):
-        outcome += (
-            f", {figures.count(planned - len(rows))} of {figures.count(planned)} not done yet"
-        )
+    outcome += _left_words(run)
     return RunHead(
         run_id=shown(run.info.run_id),
         where=_where(run),
@@ -74,6 +70,21 @@ def head(run: RunData, rows: Sequence[Row]) -> RunHead:
         machine=_machine(run),
         facts=tuple(_flat(run.info.machine))[:MAX_FACTS],
     )
+
+
+def _left_words(run: RunData) -> str:
+    """What was not asked yet, each round of a cell by itself. Nothing in a run that came to its end: `rounds: auto` plans for
+    more rounds than it needs."""
+    if run.info.finished_at is not None:
+        return ""
+    planned = run.info.n_cells_planned
+    left = planned - len({(a.cell_id, a.build_hash, a.round_index) for a in run.attempts})
+    if left <= 0:
+        return ""
+    rounds = run.info.sweep_resolved.get("rounds")
+    at_most = "at most " if rounds == "auto" else ""
+    what = "" if rounds in (None, 1) else " measurements"
+    return f", {at_most}{figures.count(left)} of {figures.count(planned)}{what} not done yet"
 
 
 def _where(run: RunData) -> str:

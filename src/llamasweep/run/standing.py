@@ -33,6 +33,7 @@ def read_standing(run_dir: Path) -> dict[str, Any]:
         "finished_at": info.finished_at,
         "is_running": current_run() == info.run_id,
         "n_cells_planned": info.n_cells_planned,
+        "is_open_ended": info.sweep_resolved.get("rounds") == "auto",
         "n_done": sum(n for status, n in counts.items() if status != "unsupported") + n_in_log,
         "counts": counts,
         "current": _current(record),

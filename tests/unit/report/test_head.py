@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.unit.report.factory import HOSTILE, measured, run_of
 
 from llamasweep.report.figures import THIN
@@ -98,3 +99,30 @@ def test_hostile_facts_stay_harmless() -> None:
     text = str(head(run, rows_of([run])))
     assert "\u202e" not in text
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("finished_at", "rounds", "left"),
+    [
+        (None, "auto", ", at most 76 of 80 measurements not done yet"),
+        (None, 20, ", 76 of 80 measurements not done yet"),
+        ("2026-11-29T14:02:41+00:00", "auto", ""),
+        ("2026-11-29T14:02:41+00:00", 20, ""),
+    ],
+)
+def test_what_is_left_counts_each_round_and_nothing_of_a_run_at_its_end(
+    finished_at: str | None, rounds: int | str, left: str
+) -> None:
+    parts = [
+        measured(1 + build, [10.0, 10.1], cell_id="c", build_hash=f"b{build}", round_index=turn)
+        for turn in range(2)
+        for build in range(2)
+    ]
+    run = run_of(
+        parts,
+        n_cells_planned=80,
+        finished_at=finished_at,
+        sweep_resolved={"version": 1, "rounds": rounds},
+    )
+    outcome = head(run, rows_of([run])).outcome
+    assert outcome.partition(" measured")[2] == left

@@ -32,6 +32,15 @@ def test_a_new_run_has_nothing_done(store: RunStore) -> None:
     assert found["last_sign_at"] is not None
 
 
+@pytest.mark.parametrize(("rounds", "is_open_ended"), [("auto", True), (8, False)])
+def test_rounds_as_many_as_it_takes_are_planned_for_at_most(
+    tmp_path: Path, rounds: int | str, is_open_ended: bool
+) -> None:
+    made = run_info(n_cells_planned=5, sweep_resolved={"version": 1, "rounds": rounds})
+    found = read_standing(RunStore.create(tmp_path, made).run_dir)
+    assert found["is_open_ended"] is is_open_ended
+
+
 def test_rows_in_parquet_and_rows_that_are_only_logged_are_done(store: RunStore) -> None:
     store.write_group("00000-x", [attempt("00000-x"), attempt("00000-x", 1, status="failed")])
     log_group(store, Script().bench(1, 2, "starting").out(row(8, 0, [5])).out(b"{garbage"))
