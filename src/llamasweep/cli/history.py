@@ -76,8 +76,9 @@ def command(
     notes = _notes(root, runs, annotations)
     found = history(runs, models=models, builds=builds, notes=notes)
     if not found:
+        which = " that --model and --build leave" if models or builds else ""
         raise StoreError(
-            f"no cell in {root} was measured on two builds",
+            f"no cell in {root}{which} was measured on two builds",
             hint="Measure a sweep on several: `llamasweep ab SWEEP --builds A B`, or --build with `run`.",
         )
     page = None if no_page else _write_page(found, reports)
@@ -106,9 +107,13 @@ def _lines(found: Sequence[Series], notes: Sequence[Annotation]) -> Iterator[str
         lines = series_lines(one, has_notes=bool(one.changes))
         n = sum(point.median_tps is not None for point in one.points)
         first, last = one.points[0].build, one.points[-1].build
-        unchanged = "" if one.changes else ", no change found"
+        unchanged = "" if one.changes else f", {_unchanged(one)}"
         yield f"{one.name}: {n} builds, {first} to {last}{unchanged}"
         yield from (f"  {line}" for line in lines)
+
+
+def _unchanged(series: Series) -> str:
+    return "too few for a step" if series.is_too_short_for_a_step else "no change found"
 
 
 def _notes(

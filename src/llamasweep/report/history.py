@@ -17,6 +17,8 @@ from llamasweep.stats.change_points import ChangePoint
 from llamasweep.stats.series import Stretch, changes_of_series
 
 MAX_POINTS = 1_000
+LEAST_BUILDS = 6
+"""Three on either side of a step, in one stretch."""
 FACTS = ("kernel", "governor")
 _KIND_ORDER = {"tg": 0, "pp": 1, "pg": 2}
 
@@ -58,6 +60,14 @@ class Series:
         """All changes, in order."""
         return tuple(change for stretch in self.stretches for change in stretch.changes)
 
+    @property
+    def is_too_short_for_a_step(self) -> bool:
+        """Whether no stretch has enough measured builds."""
+        return not any(
+            sum(p.median_tps is not None for p in self.points[one.start : one.end]) >= LEAST_BUILDS
+            for one in self.stretches
+        )
+
 
 def history(
     runs: Sequence[RunData],
@@ -73,13 +83,26 @@ def history(
     those without one behind, in the order in which they were first measured.
     """
     known = {run.info.run_id: (run.info.started_at[:10], _facts(run.info)) for run in runs}
-    rows: dict[tuple[str, str], list[Attempt]] = {}
+    rows: dict[_Key, list[Attempt]] = {}
+    ways = _ways_of_builds(runs)
     for run in sorted(runs, key=lambda one: one.info.started_at):
         for row in run.attempts:
             if _fits(row.model_label, models) and _fits(row.build_label or "", builds):
-                rows.setdefault((row.machine_fingerprint or "", row.cell_id), []).append(row)
+                way = ways.get(row.build_hash or "", "")
+                key = (row.machine_fingerprint or "", row.cell_id, way)
+                rows.setdefault(key, []).append(row)
     made = [_series(key, of_cell, known, notes) for key, of_cell in rows.items()]
     return tuple(sorted((one for one in made if one is not None), key=_importance))
+
+
+def _ways_of_builds(runs: Sequence[RunData]) -> dict[str, str]:
+    """build_hash -> how it was asked, where a server can be asked in several ways; failed rows do not tell themselves."""
+    return {
+        row.build_hash: row.requests.request_mode
+        for run in runs
+        for row in run.attempts
+        if row.build_hash and row.requests is not None and row.requests.request_mode
+    }
 
 
 def _fits(label: str, patterns: Sequence[str]) -> bool:
@@ -100,12 +123,14 @@ def _facts(info: RunInfo) -> dict[str, str | None]:
     return known
 
 
+_Key = tuple[str, str, str]
+"""Machine, cell, and how a server was asked ("" where there is one way only): rates of two ways are not one series."""
 _Known = Mapping[str, tuple[str, dict[str, str | None]]]
 """run_id -> day of its start, and what else may move a speed."""
 
 
 def _series(
-    key: tuple[str, str], rows: Sequence[Attempt], known: _Known, notes: Sequence[Annotation]
+    key: _Key, rows: Sequence[Attempt], known: _Known, notes: Sequence[Annotation]
 ) -> Series | None:
     by_build: dict[str, list[Attempt]] = {}
     for row in rows:
@@ -116,11 +141,11 @@ def _series(
     ]
     if sum(point.median_tps is not None for point in points) < 2:
         return None
-    machine, cell_id = key
+    machine, cell_id, way = key
     return Series(
         cell_id=cell_id,
         machine=machine,
-        name=cell_words(rows[0]),
+        name=" · ".join([cell_words(rows[0]), *([shown(way, 40)] if way else [])]),
         kind=rows[0].test_kind,
         points=tuple(points),
         stretches=tuple(
@@ -233,10 +258,19 @@ def summary(found: Sequence[Series]) -> str:
     worst = next((one for one in found if any(c.ratio < 1 for c in one.changes)), None)
     text = f"{n_changed} of {len(found)} series changed"
     if worst is None:
-        return f"{text}; none became slower."
+        n_short = sum(one.is_too_short_for_a_step for one in found)
+        return f"{text}; {_none_slower_words(n_short, len(found))}."
     change = min(worst.changes, key=lambda one: one.ratio)
     kind = KIND_WORDS.get(worst.kind, worst.kind)
     return f"{text}; the largest fall is {kind} of {worst.name}, {change_line(worst, change)}."
+
+
+def _none_slower_words(n_short: int, n_all: int) -> str:
+    least = f"fewer than the {LEAST_BUILDS} builds that a step needs"
+    if n_short == n_all:
+        return f"each has {least}" if n_all > 1 else f"it has {least}"
+    rest = f", but {n_short} have {least}" if n_short > 1 else f", but one has {least}"
+    return "none became slower" + (rest if n_short else "")
 
 
 def plain_history(found: Sequence[Series]) -> list[dict[str, Any]]:

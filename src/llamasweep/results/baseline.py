@@ -12,6 +12,7 @@ from typing import Any
 
 from llamasweep.errors import quoted
 from llamasweep.results.records import FAILED_STATUSES, Attempt
+from llamasweep.results.request_times import RequestTimes
 from llamasweep.sweep.parameters import BY_NAME, Scalar
 
 BASELINE_KIND = "llamasweep baseline"
@@ -29,7 +30,8 @@ _TEXTS = ("cell_id", "engine", "model", "test", "kind")
 class BaselineCell:
     """One cell: what it asks, and the median rate of each round. rates_tps: () where it failed each time.
 
-    error: the short name of the error then, because messages may hold names of folders.
+    error: the short name of the error then, because messages may hold names of folders. request_mode: how a server was asked
+    that can be asked in several ways, else None.
     """
 
     cell_id: str
@@ -46,6 +48,7 @@ class BaselineCell:
     applied: dict[str, Scalar]
     rates_tps: tuple[float, ...]
     error: str | None
+    request_mode: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,6 +102,7 @@ def _cell(rows: Sequence[Attempt]) -> BaselineCell:
         applied={n: v for n, v in sorted(row.applied.items()) if v is not None},
         rates_tps=tuple(r.median_tps for r in timed.values() if r.median_tps is not None),
         error=None if timed else row.error_kind,
+        request_mode=None if row.requests is None else row.requests.request_mode,
     )
 
 
@@ -131,6 +135,7 @@ def plain_baseline(baseline: Baseline) -> dict[str, Any]:
                 "applied": cell.applied,
                 "rates_tps": [float(f"{rate:.4g}") for rate in cell.rates_tps],
                 "error": cell.error,
+                **({"request_mode": cell.request_mode} if cell.request_mode else {}),
             }
             for cell in baseline.cells
         ],
@@ -181,6 +186,7 @@ def _read_cell(plain: object, where: str) -> BaselineCell:
         applied=_settings(cell.get("applied"), f"{where}.applied"),
         rates_tps=tuple(_rate(rate, f"{where}.rates_tps") for rate in rates),
         error=_text_or_none(cell.get("error"), f"{where}.error"),
+        request_mode=_text_or_none(cell.get("request_mode"), f"{where}.request_mode"),
     )
 
 
@@ -221,6 +227,7 @@ def _row(baseline: Baseline, cell: BaselineCell, index: int, rate: float | None)
         requested=dict(cell.settings),
         applied=dict(cell.applied),
         median_tps=rate,
+        requests=RequestTimes(request_mode=cell.request_mode) if cell.request_mode else None,
     )
 
 

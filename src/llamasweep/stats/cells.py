@@ -16,7 +16,7 @@ from llamasweep.results.contenders import BROKEN_ABOVE
 from llamasweep.results.measured_rows import MEASURED_HERE
 from llamasweep.results.records import Attempt
 from llamasweep.stats.compare import compare_paired, compare_unpaired
-from llamasweep.stats.differences import Difference, applied_values, differences
+from llamasweep.stats.differences import Difference, applied_values, differences, ways_of_asking
 from llamasweep.stats.floor import default_floor
 from llamasweep.stats.many import benjamini_hochberg
 from llamasweep.stats.sequential import StoppingRule, decide
@@ -227,7 +227,8 @@ def not_comparable(a: Sequence[Attempt], b: Sequence[Attempt]) -> tuple[NotCompa
     if _differ(a, b, "model_hash"):
         found.append("other_model_content")
     asked = sorted({n for row in (*a, *b) for n, v in row.requested.items() if v is not None})
-    if any(_both_differ(applied_values(a, n), applied_values(b, n)) for n in asked):
+    is_other_way = _both_differ(ways_of_asking(a), ways_of_asking(b))
+    if is_other_way or any(_both_differ(applied_values(a, n), applied_values(b, n)) for n in asked):
         found.append("other_applied_settings")
     if _differ(a, b, "machine_fingerprint"):
         found.append("other_machine")

@@ -50,7 +50,7 @@ def differences(
 
     a, b: rows of cells that both sides have. facts: of the build and the machine, by name.
     """
-    found = [*_defaults(a, b), *_places(a, b)]
+    found = [*_defaults(a, b), *_places(a, b), *_ways(a, b)]
     a_known, b_known = a_facts or {}, b_facts or {}
     for name, mine in a_known.items():
         theirs = b_known.get(name)
@@ -86,6 +86,19 @@ def _places(a: Sequence[Attempt], b: Sequence[Attempt]) -> list[Difference]:
         if mine and theirs and mine != theirs:
             found.append(Difference(name=name, a=", ".join(mine), b=", ".join(theirs)))
     return found
+
+
+def ways_of_asking(rows: Iterable[Attempt]) -> tuple[str, ...]:
+    """How servers were asked that can be asked in several ways, sorted; () where no row tells."""
+    asked = (None if row.requests is None else row.requests.request_mode for row in rows)
+    return tuple(sorted({way for way in asked if way is not None}))
+
+
+def _ways(a: Sequence[Attempt], b: Sequence[Attempt]) -> list[Difference]:
+    mine, theirs = ways_of_asking(a), ways_of_asking(b)
+    if mine and theirs and mine != theirs:
+        return [Difference(name="request_mode", a="; ".join(mine), b="; ".join(theirs))]
+    return []
 
 
 def _words(rows: Sequence[Attempt], name: str) -> tuple[str, ...]:

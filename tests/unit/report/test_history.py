@@ -12,6 +12,7 @@ from llamasweep.report.history import change_line, history, plain_history, serie
 from llamasweep.report.history_page import history_chart, render_history
 from llamasweep.results.annotations import Annotation
 from llamasweep.results.records import RunData
+from llamasweep.results.request_times import RequestTimes
 
 NUMBERS = [10000 + 100 * i for i in range(12)]
 
@@ -169,3 +170,40 @@ def test_hostile_names_stay_text() -> None:
     html = render_history(history(runs), "0.1", set())
     assert "<script>alert" not in html
     assert "\u202e" not in html
+
+
+def _asked(run: RunData, mode: str | None, build_hash: str) -> RunData:
+    requests = None if mode is None else RequestTimes(request_mode=mode)
+    rows = tuple(replace(a, build_hash=build_hash, requests=requests) for a in run.attempts)
+    return replace(run, attempts=rows)
+
+
+def test_rates_that_a_server_gave_when_asked_in_two_ways_are_two_series() -> None:
+    runs = [
+        *(_asked(_run(n, 100.0), "verbose, raw", f"v{n}") for n in NUMBERS),
+        *(_asked(_run(n + 1, 60.0), "api, raw", f"a{n}") for n in NUMBERS),
+        _asked(_run(NUMBERS[-1], None), None, f"v{NUMBERS[-1]}"),
+    ]
+    found = {one.name.rpartition(" · ")[2]: one for one in history(runs)}
+    assert {way: (len(one.points), one.changes) for way, one in found.items()} == {
+        "verbose, raw": (12, ()),
+        "api, raw": (12, ()),
+    }
+
+
+def test_nothing_is_said_to_be_no_slower_where_no_step_could_be_found() -> None:
+    short, long = history(_stepped(factor=1.0)[:5]), history(_stepped(factor=1.0))
+    few = "fewer than the 6 builds that a step needs"
+    assert summary(short) == f"0 of 1 series changed; it has {few}."
+    assert summary([*short, *short]) == f"0 of 2 series changed; each has {few}."
+    assert summary(long) == "0 of 1 series changed; none became slower."
+    assert summary([*short, *long]).endswith(f"; none became slower, but one has {few}.")
+
+
+def test_builds_on_two_sides_of_another_kernel_are_not_enough_for_a_step_together() -> None:
+    runs = [
+        _run(n, 100.0, machine={"kernel": "6.1" if i < 6 else "6.9"})
+        for i, n in enumerate(NUMBERS[:11])
+    ]
+    (whole,), (halved,) = history(runs), history(runs[1:])
+    assert (whole.is_too_short_for_a_step, halved.is_too_short_for_a_step) == (False, True)

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.stats.rounds_made import row, rows
 
 from llamasweep.results.baseline import baseline_of, baseline_rows, plain_baseline, read_baseline
+from llamasweep.results.request_times import RequestTimes
 from llamasweep.stats import compare_sides
 
 
@@ -40,6 +41,16 @@ def test_a_baseline_read_again_compares_as_the_rows_that_it_was_made_of() -> Non
 def test_a_cell_that_failed_is_kept_as_failed() -> None:
     (failed,) = [one for one in baseline_rows(read_baseline(_plain())) if one.cell_id == "other"]
     assert (failed.status, failed.median_tps, failed.error_kind) == ("failed", None, "signal")
+
+
+def test_a_baseline_keeps_how_a_server_was_asked() -> None:
+    asked = rows(range(6), requests=RequestTimes(request_mode="verbose, raw"))
+    plain = json.loads(json.dumps(plain_baseline(baseline_of(asked, {}))))
+    again = baseline_rows(read_baseline(plain))
+    other = rows(range(6), run_id="later", requests=RequestTimes(request_mode="api, raw"))
+    (found,) = compare_sides(again, other).cells
+    assert (found.verdict, found.reasons) == ("not_comparable", ("other_applied_settings",))
+    assert "request_mode" not in json.dumps(_plain())
 
 
 def test_nothing_measured_makes_no_baseline() -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.stats.rounds_made import row
 
 from llamasweep.results.records import Attempt, TelemetryFigures
+from llamasweep.results.request_times import RequestTimes
 from llamasweep.stats import compare_sides
 from llamasweep.stats.cells import CellComparison
 from llamasweep.stats.differences import Difference, differences
@@ -137,6 +138,7 @@ def test_a_cell_that_neither_side_tried_is_left_out() -> None:
             {"requested": {"n_threads": 8}, "applied": {"n_threads": 4}},
             "other_applied_settings",
         ),
+        ({"requests": RequestTimes(request_mode="api, raw")}, "other_applied_settings"),
         ({"machine_fingerprint": "other"}, "other_machine"),
         ({"flags": ("throttled",)}, "throttled"),
         ({"flags": ("wide_spread", "contaminated_memory")}, "contaminated"),
@@ -149,6 +151,7 @@ def test_what_must_not_be_compared_is_not(changes: dict[str, Any], reason: str) 
         "requested": {"n_threads": 8},
         "applied": {"n_threads": 8},
         "machine_fingerprint": "m",
+        "requests": RequestTimes(request_mode="verbose, raw"),
         "ceiling_fraction": 0.8,
         "ceiling_bandwidth_bytes_per_s": 6e10,
         "ceiling_bandwidth_source": "measured here",
@@ -193,6 +196,16 @@ def test_a_changed_default_is_told_and_compared() -> None:
     found = compare_sides(a, b)
     assert found.cells[0].verdict == "slower"
     assert found.differences == (Difference(name="flash_attn", a="off", b="on", is_default=True),)
+
+
+def test_another_way_of_asking_a_server_is_told() -> None:
+    a, b = (
+        [attempt(0, 100.0, requests=RequestTimes(request_mode=mode))]
+        for mode in ("verbose, raw", "api, raw")
+    )
+    told = Difference(name="request_mode", a="verbose, raw", b="api, raw")
+    assert compare_sides(a, b).differences == (told,)
+    assert compare_sides(a, [attempt(0, 100.0)]).differences == ()
 
 
 def test_what_only_one_side_measured_is_no_difference() -> None:
