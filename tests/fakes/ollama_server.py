@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +25,8 @@ class FakeOllama:
     version: as it calls itself. n_ctx_given: window that /api/ps tells, None = as asked. vram_fraction: of the model's bytes.
     reads_at_most: tokens of a prompt, the rest is cut in silence. stops_after: generated tokens, None = as asked.
     is_forgetful: no final chunk. caches_after: generations after which every prompt comes from the cache, None = only those
-    seen before. n_answers_left: generations before its models are removed.
+    seen before. n_answers_left: generations before its models are removed. reads_s: really spent on a prompt not seen before.
+    answered_ns: Unix time of each generation's end.
     """
 
     url: str = ""
@@ -38,6 +40,8 @@ class FakeOllama:
     is_forgetful: bool = False
     caches_after: int | None = None
     n_answers_left: int | None = None
+    reads_s: float = 0.0
+    answered_ns: list[int] = field(default_factory=list)
     loaded: dict[str, int] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
@@ -143,7 +147,10 @@ class _Handler(BaseHTTPRequestHandler):
                 fake.loaded[name] = body["options"]["num_ctx"]
             self._answer({"done": True})
             return
+        if body["prompt"] not in fake.seen:
+            time.sleep(fake.reads_s)
         last = fake.final_chunk(body)
+        fake.answered_ns.append(time.time_ns())
         chunks: list[dict[str, Any]] = [{"response": " w", "done": False}] * last["eval_count"]
         lines = [*chunks, *([] if fake.is_forgetful else [{"response": "", **last}])]
         text = "".join(json.dumps(line) + "\n" for line in lines).encode()

@@ -195,7 +195,8 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
     Per cell, and once for all turns of a conversation: warm-up (the whole prompt, one token) + repetitions x (tokens / rate +
     restoring the saved depth state); once: start + size / read rate + prefill of the depth (at the rate of half
     the depth). The prompts of several streams add up, and each of their steps takes 1 / tg and for every further stream the time
-    of a prompt token. A model without facts costs nothing here, and the basis says so.
+    of a prompt token. A warm prompt is asked before each repetition and each warm-up, one stream after another. A model without
+    facts costs nothing here, and the basis says so.
     """
     facts = model.facts
     if facts is None:
@@ -211,6 +212,8 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
     for n_threads in threads:
         pp = _noted(rates.rate(model, "pp", n_depth, n_threads), basis, block, "pp")
         tg = _noted(rates.rate(model, "tg", n_depth, n_threads), basis, block, "tg")
+        before_s = sum(n_streams * (test.n_prompt / pp + test.n_gen / tg) for test in tests)
+        cells_s += n_same * _warm_fraction(block) * (repetitions + warmup) * before_s
         tg = 1 / (1 / tg + (n_streams - 1) / pp)
         pp /= n_streams
         cells_s += n_same * sum(_cell_s(test, pp, tg, repetitions, warmup) for test in tests)
@@ -222,6 +225,12 @@ def group_cost(model: Model, block: Block, rates: Rates, *, repetitions: int, wa
         cells_s += block.n_cells * repetitions * state_bytes / RESTORE_BYTES_PER_S
     load_s = START_S + facts.size_bytes / (rates.read_bytes_per_s or GUESSED_READ_BYTES_PER_S)
     return Cost(once_s=load_s + prefill_s, cells_s=cells_s, basis=tuple(basis))
+
+
+def _warm_fraction(block: Block) -> float:
+    """Of its cells, those whose prompt a server is asked before it is timed; a conversation is its own."""
+    caches = values_of(block, "prompt_cache") or ()
+    return caches.count("warm") / len(caches) if caches and not values_of(block, "turn") else 0.0
 
 
 def _conversation(test: Test, n_turns: int) -> Test:

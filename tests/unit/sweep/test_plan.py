@@ -287,6 +287,32 @@ def test_a_conversation_is_had_once_for_all_its_turns() -> None:
     assert cost[3,] == cost[1, 2, 3] == pytest.approx(6.6 + 6)
 
 
+def test_a_warm_prompt_costs_what_asking_it_before_takes() -> None:
+    rates = Rates(
+        history={
+            RateKey(model_identity=model().identity, kind=kind, n_depth=0, n_threads=None): tps
+            for kind, tps in (("pp", 100.0), ("tg", 10.0))
+        }
+    )
+
+    def cells_s(axes: dict[str, tuple[Any, ...]], *, warmup: bool = False) -> float:
+        block = block_of(axes, (Test(n_prompt=100, n_gen=20),))
+        return group_cost(model(), block, rates, repetitions=2, warmup=warmup).cells_s
+
+    for n_streams in (1, 4):
+        streams = {"concurrency": (n_streams,)}
+        warm = {**streams, "prompt_cache": ("warm",)}
+        cold_s, warm_s = cells_s(streams), cells_s(warm)
+        # each stream alone: 1 s for its prompt and 2 s for its answer, before each of two repetitions
+        assert warm_s - cold_s == pytest.approx(2 * n_streams * 3)
+        both_s = cells_s({**streams, "prompt_cache": ("cold", "warm")})
+        assert both_s == pytest.approx(cold_s + warm_s)
+        more_s = cells_s(warm, warmup=True) - cells_s(streams, warmup=True)
+        assert more_s == pytest.approx(3 * n_streams * 3)
+    turns = {"turn": (1, 2)}
+    assert cells_s({**turns, "prompt_cache": ("warm",)}) == cells_s(turns)
+
+
 @pytest.mark.parametrize("warmup", [True, False])
 def test_prediction_by_factors_equals_the_sum_over_cells(warmup: bool) -> None:
     history = {
