@@ -185,6 +185,11 @@ def format_seconds(value: float) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
+def counted(n: int, noun: str) -> str:
+    """A number with its noun: `1 cell`, `3 cells`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def format_tps(value: float) -> str:
     """Tokens per second with three digits that mean something: 8.12, 42.3, 1183."""
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0

@@ -78,7 +78,10 @@ def test_the_build_that_made_it_slower_is_found_beside_one_that_crashes_and_one_
     assert outcomes["b5"] == "good"
     assert outcomes["b7"] == "bad"
     assert told["least_steps"] == 3
-    assert "9 builds that are registered here: about 4 of them are measured" in ended.stderr
+    assert (
+        "9 builds that are registered here: about 4 of the 7 between the ends are measured"
+        in ended.stderr
+    )
     kinds = Counter(r.test_kind for r in desk.rows())
     assert kinds["pp"] < kinds["tg"] / 3
     assert told["n_measurements"] == len(desk.rows())

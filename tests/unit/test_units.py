@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llamasweep.units import (
+    counted,
     format_bytes,
     format_bytes_per_s,
     format_decimal_bytes,
@@ -124,6 +125,10 @@ def test_values_are_shown_with_digits_that_mean_something() -> None:
         "2 d 3 h",
     ]
     assert [format_tps(v) for v in (8.123, 42.34, 1183.2)] == ["8.12 t/s", "42.3 t/s", "1183 t/s"]
+
+
+def test_one_of_a_thing_is_not_many() -> None:
+    assert [counted(n, "cell") for n in (0, 1, 2)] == ["0 cells", "1 cell", "2 cells"]
 
 
 def test_bytes_beside_a_bandwidth_are_decimal_like_it() -> None:

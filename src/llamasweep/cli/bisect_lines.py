@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llamasweep.cli.terminal import printable, table_lines
+from llamasweep.units import counted
 
 if TYPE_CHECKING:
     from llamasweep.run.bisect import BisectFound
@@ -28,7 +29,7 @@ def bisect_lines(found: BisectFound) -> list[str]:
     lines = [f"Decided on: {found.cell}"] if found.cell else []
     if found.whole is not None:
         lines.append(
-            f"{found.names[-1]} against {found.names[0]}: {change_words(found.whole)}, {found.whole.n_rounds} rounds"
+            f"{found.names[-1]} against {found.names[0]}: {change_words(found.whole)}, {counted(found.whole.n_rounds, 'round')}"
         )
     if found.steps:
         lines += [
@@ -37,8 +38,10 @@ def bisect_lines(found: BisectFound) -> list[str]:
             "",
         ]
     if found.n_spoiled:
+        is_one = found.n_spoiled == 1
         lines.append(
-            f"{found.n_spoiled} measurements were spoiled (the machine throttled, or memory was taken); they count all the same."
+            f"{counted(found.n_spoiled, 'measurement')} {'was' if is_one else 'were'} spoiled (the machine throttled, or "
+            f"memory was taken); {'it counts' if is_one else 'they count'} all the same."
         )
     lines += [*_answer_lines(found), _count_line(found)]
     return [printable(line) for line in lines]
@@ -137,9 +140,9 @@ def _named(names: list[str]) -> str:
 
 def _count_line(found: BisectFound) -> str:
     n = sum(step.n_rounds > 0 for step in found.steps)
-    built = "1 build" if n == 1 else f"{n} builds"
     return (
-        f"{found.n_measurements} measurements in all, {found.n_measured} now; {built} measured between the ends "
+        f"{counted(found.n_measurements, 'measurement')} in all, {found.n_measured} now; "
+        f"{counted(n, 'build')} measured between the ends "
         f"(log2 minimum: {found.least_steps}). Run: {found.run_dir}"
     )
 

@@ -25,6 +25,7 @@ from llamasweep.errors import (
     BrokenBuildError,
     LlamasweepError,
 )
+from llamasweep.units import counted
 
 if TYPE_CHECKING:
     from llamasweep.builds.build_line import BuildLine
@@ -166,7 +167,7 @@ def _tell(told: StepTold, code: int, *, is_json: bool) -> None:
     if told.judged is not None and told.judged.to_good.ratio is not None:
         parts.append(f"{change_words(told.judged.to_good)} against the good end")
     if told.n_rounds:
-        parts.append(f"{told.n_rounds} rounds")
+        parts.append(counted(told.n_rounds, "round"))
     if told.reason:
         parts.append(told.reason.splitlines()[0])
     click.echo(printable(", ".join(parts)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from llamasweep.cli.terminal import SteadyStream, printable
 from llamasweep.results.records import Attempt, Reading
-from llamasweep.units import format_seconds, format_tps
+from llamasweep.units import counted, format_seconds, format_tps
 
 if TYPE_CHECKING:
     from llamasweep.engines.base import EngineEvent
@@ -57,6 +57,11 @@ def _number(standing: Standing) -> str:
     return f"[{standing.n_done}/{standing.n_cells}]"
 
 
+def left_words(eta_s: float | None) -> str:
+    """`about 4 min 05 s left`; empty where it is not known or nothing is predicted to be left."""
+    return f"about {format_seconds(eta_s)} left" if eta_s is not None and eta_s >= 0.001 else ""
+
+
 class PlainProgress:
     """Writes to `stream`, stderr by default, so that --json on stdout stays clean."""
 
@@ -77,10 +82,11 @@ class PlainProgress:
 
     def group_started(self, group: Group, cells: Sequence[Cell], standing: Standing) -> None:
         self._last_wait = None
-        eta = "" if standing.eta_s is None else f", about {format_seconds(standing.eta_s)} left"
+        left = left_words(standing.eta_s)
+        eta = f", {left}" if left else ""
         self._say(
             f"-- {short(group.model.source.label)} on {short(group.build.label)}: "
-            f"{len(cells)} cells in one process ({standing.n_done}/{standing.n_cells} done{eta})"
+            f"{counted(len(cells), 'cell')} in one process ({standing.n_done}/{standing.n_cells} done{eta})"
         )
 
     def engine_said(
@@ -95,7 +101,7 @@ class PlainProgress:
         first = attempts[0]
         where = f"{short(first.model_label)} on {short(first.build_label or 'no build')}"
         self._say(
-            f"   {_number(standing)} {len(attempts)} cells of {where}: {outcome_words(first)}"
+            f"   {_number(standing)} {counted(len(attempts), 'cell')} of {where}: {outcome_words(first)}"
         )
 
     def cell_ended(self, attempt: Attempt, standing: Standing) -> None:

@@ -15,9 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from llamasweep.cli.interval_lines import stand_table, summary_line
-from llamasweep.cli.progress_lines import cell_words, outcome_words, question_words, short
+from llamasweep.cli.progress_lines import (
+    cell_words,
+    left_words,
+    outcome_words,
+    question_words,
+    short,
+)
 from llamasweep.results.records import FAILED_STATUSES, Attempt, Reading
-from llamasweep.units import format_bytes, format_seconds, format_tps
+from llamasweep.units import counted, format_bytes, format_seconds, format_tps
 
 if TYPE_CHECKING:
     from llamasweep.engines.base import EngineEvent
@@ -84,9 +90,7 @@ class LiveProgress:
 
     def group_started(self, group: Group, cells: Sequence[Cell], standing: Standing) -> None:
         self._stand(standing)
-        self._where = (
-            f"{short(group.model.source.label)} on {short(group.build.label)}, {len(cells)} cells"
-        )
+        self._where = f"{short(group.model.source.label)} on {short(group.build.label)}, {counted(len(cells), 'cell')}"
         self._now = "starting the engine"
 
     def engine_said(
@@ -108,7 +112,7 @@ class LiveProgress:
     def cells_refused(self, attempts: Sequence[Attempt], standing: Standing) -> None:
         self._stand(standing)
         first = attempts[0]
-        words = f"{len(attempts)} cells of {short(first.model_label)}: {outcome_words(first)}"
+        words = f"{counted(len(attempts), 'cell')} of {short(first.model_label)}: {outcome_words(first)}"
         self._console.print(Text(words, style="red" if first.status in FAILED_STATUSES else "dim"))
 
     def cell_ended(self, attempt: Attempt, standing: Standing) -> None:
@@ -149,9 +153,12 @@ class LiveProgress:
             if standing.eta_s is None
             else standing.eta_s - (time.monotonic() - self._standing_at_s)
         )
-        eta = "" if left_s is None else f" · about {format_seconds(max(left_s, 0.0))} left"
+        left = left_words(left_s)
+        eta = f" · {left}" if left else ""
         failed = f" · {standing.n_failed} failed" if standing.n_failed else ""
-        return Text(f"{self._name}: {standing.n_done} of {standing.n_cells} cells{failed}{eta}")
+        return Text(
+            f"{self._name}: {standing.n_done} of {counted(standing.n_cells, 'cell')}{failed}{eta}"
+        )
 
     def _bar(self) -> RenderableType:
         standing = self._standing

@@ -5,7 +5,6 @@ Joins the search (`stats.bisection`), the builds in a line and the measuring of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,31 +15,30 @@ from typing import Literal
 from llamasweep.builds.build_line import BuildLine
 from llamasweep.builds.registry import Registry
 from llamasweep.errors import UsageError
+from llamasweep.run.bisect_cost import compile_lines, cost_lines
 from llamasweep.run.bisect_journal import open_journal
 from llamasweep.run.bisect_steps import Steps, StepTold, StoppedError, choose_cell
-from llamasweep.run.campaign import Begun, RunOptions, begin, deadline_s
+from llamasweep.run.campaign import RunOptions, begin, deadline_s
 from llamasweep.run.noise import SPOILED
 from llamasweep.run.progress import Progress
 from llamasweep.run.resolve import OnSynth
 from llamasweep.run.sides import floor_finder
 from llamasweep.stats.bisection import Answer, Bisection, Confirm
 from llamasweep.stats.bisection_step import STEP_ROUNDS, share_explained
-from llamasweep.stats.confirm import LEAST_ROUNDS, Confirmation
+from llamasweep.stats.confirm import Confirmation
 from llamasweep.stats.differences import Difference, differences
 from llamasweep.stats.sequential import Decision
 from llamasweep.stats.verdicts import Comparison
 from llamasweep.sweep.spec import SweepSpec
 from llamasweep.sweep.subjects import Build
-from llamasweep.units import format_seconds
+from llamasweep.units import counted
 
 State = Literal["found", "unconfirmed", "not_slower", "same_again", "stopped"]
 """found: fresh rounds confirm the answer. unconfirmed: they do not. not_slower: the bad end is not slower for sure.
 same_again: it was, and is not in the steps. stopped: by a signal or the time."""
 
 MEASURES_WITH = "llama-bench"
-LIKELY_ROUNDS = 8
 LEAST_PAIRS_AGAIN = 6
-COMPILE_MINUTES = 5
 MOST_TITLES = 20
 NOT_ASKED = ("unsupported", "skipped")
 """Rows for which no engine ran."""
@@ -115,7 +113,7 @@ def run_bisect(
                 f"the builds from {good} to {bad} are not those that this bisection began with",
                 hint="Begin anew with --fresh.",
             )
-        for sentence in cost_lines(line, steps.begun):
+        for sentence in cost_lines(line, steps.begun.prepared.plan):
             progress.note(sentence)
         search = _Search(steps, line)
         try:
@@ -330,7 +328,7 @@ def _step_line(told: StepTold, bisection: Bisection) -> str:
     what = words.get(told.outcome, told.outcome)
     reason = f" ({told.reason.splitlines()[0]})" if told.reason else ""
     good, slow = bisection.bounds()
-    rounds = f" after {told.n_rounds} rounds" if told.n_rounds else ""
+    rounds = f" after {counted(told.n_rounds, 'round')}" if told.n_rounds else ""
     left = f"{slow - good} builds are left" if slow - good > 1 else "one build is left"
     return f"{told.name}: {what}{rounds}{reason}; {left} that may have made it slower"
 
@@ -343,33 +341,3 @@ def _cell_words(steps: Steps, cell: str | None) -> str | None:
     depth = f" @ d{row.n_depth}" if row.n_depth else ""
     asked = [f"{name} {value}" for name, value in row.requested.items() if name != "n_depth"]
     return " · ".join([f"{row.model_label} {row.test_label}{depth}", *asked])
-
-
-def cost_lines(line: BuildLine, begun: Begun) -> list[str]:
-    """What it will take, in sentences, from the plan of the ends."""
-    n_cells = begun.prepared.plan.n_cells // (2 * STEP_ROUNDS)
-    n_steps = _likely_steps(line)
-    n_ends = 2 * LIKELY_ROUNDS * n_cells
-    n_more = 3 * LIKELY_ROUNDS * n_steps + 2 * LEAST_ROUNDS
-    each_s = begun.prepared.plan.predicted_s / max(begun.prepared.plan.n_cells, 1)
-    return [
-        f"{line.what}: about {n_steps} of them are measured, with both ends beside each; with the ends before and fresh rounds "
-        f"after, some {n_ends + n_more} measurements, about {format_seconds((n_ends + n_more) * each_s)}"
-    ]
-
-
-def compile_lines(line: BuildLine) -> list[str]:
-    """What is fetched and compiled, said before anything is."""
-    n_missing = sum(not line.is_ready(name) for name in line.names)
-    if not n_missing:
-        return []
-    n_made = min(n_missing, _likely_steps(line) + 2)
-    fetched = "fetched from PyPI and compiled" if line.source == "pypi" else "compiled"
-    return [
-        f"{line.what}: builds that are not here are {fetched} when they are asked for, about {n_made} of them, some "
-        f"{COMPILE_MINUTES} minutes each on two cores"
-    ]
-
-
-def _likely_steps(line: BuildLine) -> int:
-    return math.ceil(math.log2(len(line.names) - 1)) + 1 if len(line.names) > 2 else 0

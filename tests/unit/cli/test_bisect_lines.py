@@ -82,6 +82,17 @@ def test_an_exact_answer_names_the_build_its_size_and_how_sure_it_is() -> None:
     )
 
 
+def test_one_of_a_thing_is_told_as_one() -> None:
+    single = replace(compared(0.9), n_rounds=1)
+    text = told(replace(found("stopped"), whole=single, n_spoiled=1, n_measurements=1))
+
+    assert "[-11.0%, -9.0%], 1 round\n" in text
+    assert (
+        "1 measurement was spoiled (the machine throttled, or memory was taken); it counts" in text
+    )
+    assert "1 measurement in all" in text
+
+
 def test_a_range_names_its_builds_and_a_long_one_its_ends() -> None:
     short = replace(EXACT, bad=9)
     assert "One of b7, b8, b9 made it slower; b6 before them is fast." in told(
