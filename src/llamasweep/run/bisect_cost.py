@@ -36,9 +36,8 @@ def _steps_words(n_between: int, n_steps: int) -> str:
         return "none lies between them"
     if n_between == 1:
         return "the one between the ends is measured, with both beside it"
-    return (
-        f"about {n_steps} of the {n_between} between the ends are measured, with both beside each"
-    )
+    how_many = f"about {n_steps} of" if n_steps < n_between else "at most"
+    return f"{how_many} the {n_between} between the ends are measured, with both beside each"
 
 
 def compile_lines(line: BuildLine) -> list[str]:

@@ -32,6 +32,7 @@ def _plan(n_cells: int = 1, each_s: float = 2.0, basis: tuple[str, ...] = ()) ->
     [
         (2, "none lies between them; "),
         (3, "the one between the ends is measured, with both beside it; "),
+        (4, "at most the 2 between the ends are measured, with both beside each; "),
         (9, "about 4 of the 7 between the ends are measured, with both beside each; "),
     ],
 )
