@@ -177,8 +177,7 @@ def headline(judgement: Judgement, a_name: str, b_name: str) -> str:
     """One sentence: what stayed the same, what is faster, what is slower, and what is not known."""
     parts = [_same_part(judgement, kind) for kind in ("tg", "pp", "pg")]
     parts += [_changed_part(judgement, verdict) for verdict in ("faster", "slower")]
-    if judgement.cells and not judgement.of("slower"):
-        parts.append("nothing slower")
+    parts.append(_none_slower_part(judgement))
     counts = Counter(one.cell.verdict for one in judgement.cells)
     order: tuple[Verdict, ...] = (
         "newly_failing", "undecided", "not_comparable", "fixed", "failing_on_both", "only_in_a", "only_in_b",
@@ -190,6 +189,13 @@ def headline(judgement: Judgement, a_name: str, b_name: str) -> str:
     ]
     said = "; ".join(part for part in parts if part) or "no cell that both sides have"
     return f"{shown(b_name, 60)} against {shown(a_name, 60)}: {said}."
+
+
+def _none_slower_part(judgement: Judgement) -> str:
+    """Said only where a cell is clear: what is undecided or was not compared is not known to be no slower."""
+    if judgement.of("slower") or not judgement.of("same", "faster"):
+        return ""
+    return "nothing slower for sure" if judgement.of("undecided") else "nothing slower"
 
 
 def _same_part(judgement: Judgement, kind: str) -> str:

@@ -154,6 +154,8 @@ def read_baseline(plain: object) -> Baseline:
     if not isinstance(cells, list) or not 0 < len(cells) <= MOST_CELLS:
         raise ValueError(f"cells is no list of 1 to {MOST_CELLS}")
     facts = _mapping(document.get("facts", {}), "facts")
+    read = tuple(_read_cell(cell, f"cells[{i}]") for i, cell in enumerate(cells))
+    _refuse_twice(read)
     return Baseline(
         build_label=_text_or_none(build.get("label"), "build.label"),
         build_number=_whole_or_none(build.get("number"), "build.number"),
@@ -163,8 +165,17 @@ def read_baseline(plain: object) -> Baseline:
         ),
         measured_at=_text_or_none(document.get("measured_at"), "measured_at"),
         facts={str(n)[:_MOST_CHARACTERS]: _text_or_none(v, f"facts.{n}") for n, v in facts.items()},
-        cells=tuple(_read_cell(cell, f"cells[{i}]") for i, cell in enumerate(cells)),
+        cells=read,
     )
+
+
+def _refuse_twice(cells: Sequence[BaselineCell]) -> None:
+    """A cell that stands twice, as after a careless merge, would count its rounds twice."""
+    places: dict[str, int] = {}
+    for index, cell in enumerate(cells):
+        before = places.setdefault(cell.cell_id, index)
+        if before != index:
+            raise ValueError(f"cells[{index}] is the same cell as cells[{before}]")
 
 
 def _read_cell(plain: object, where: str) -> BaselineCell:

@@ -107,6 +107,23 @@ def test_what_the_builds_were_compiled_with_is_told() -> None:
     assert "cmake options: none | GGML_AVX2=OFF GGML_NATIVE=OFF" in compare("10488", "11434").output
 
 
+@pytest.mark.parametrize(
+    ("n_undecided", "n_same", "said"),
+    [
+        (1, 0, "b11434 against b10488: 1 cell undecided."),
+        (1, 1, "in 1 of 2 cells; nothing slower for sure; 1 cell undecided."),
+        (0, 1, "in 1 of 1 cell; nothing slower."),
+    ],
+)
+def test_nothing_is_called_not_slower_that_is_undecided(
+    n_undecided: int, n_same: int, said: str
+) -> None:
+    wild = [*rows((0, 1), build_label="b10488"), *rows((0, 1), 0.5, build_label="b11434")]
+    open_cells = [replace(one, cell_id="open") for one in wild]
+    store([*(open_cells * n_undecided), *(two_builds(1.0) * n_same)])
+    assert said in compare("b10488", "b11434").output
+
+
 def test_two_runs_are_weaker_evidence_and_said_to_be() -> None:
     store(rows(EVERY, build_label="b10488"), "20261128T140000Z-first-ab12cd")
     store(rows(EVERY, 0.8, build_label="b10488"), "20261129T140000Z-second-ab12cd")

@@ -53,6 +53,13 @@ def test_a_baseline_keeps_how_a_server_was_asked() -> None:
     assert "request_mode" not in json.dumps(_plain())
 
 
+def test_a_cell_that_stands_twice_is_refused() -> None:
+    plain = _plain()
+    plain["cells"].append(plain["cells"][0])
+    with pytest.raises(ValueError, match=r"cells\[2\] is the same cell as cells\[0\]"):
+        read_baseline(plain)
+
+
 def test_nothing_measured_makes_no_baseline() -> None:
     with pytest.raises(ValueError, match="no cell was measured"):
         baseline_of([row(0, None, status="unsupported")], {})
