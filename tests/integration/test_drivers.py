@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from tests.fakes.timed_server import TimedServer, timed_server
-from tests.integration.test_openai_client import slack_ms
 
 from llamasweep.engines.driven import Driven, Job
 from llamasweep.sweep.parameters import Scalar
@@ -41,14 +40,15 @@ def drive(
 
 def test_a_generation_lasts_from_its_first_token_to_its_last(server: TimedServer) -> None:
     server.take_log()
-    url = server.base_url(ttft_s=TTFT_S, gap_s=GAP_S, n_tokens=9, n_prompt=16)
+    url = server.base_url(ttft_s=0.3, gap_s=0.01, n_tokens=9, n_prompt=16)
     code, (row,), said = drive(url, ((0, 8),))
     assert code == 0, said
     assert row["n_tokens"] == [8, 8]
-    timed = [one.sent_ns for one in server.take_log() if len(one.sent_ns) == 9][-2:]
-    for ns, sent_ns in zip(row["samples_ns"], timed, strict=True):
-        assert abs(ns - (sent_ns[-1] - sent_ns[0])) <= slack_ms() * 1e6
-    assert row["columns"]["ttft_median_s"] >= TTFT_S * 0.99
+    timed = [one for one in server.take_log() if len(one.sent_ns) == 9][-2:]
+    for ns, one in zip(row["samples_ns"], timed, strict=True):
+        prompt_ns = one.sent_ns[0] - one.received_ns
+        assert (one.sent_ns[-1] - one.sent_ns[0]) / 2 < ns < prompt_ns
+    assert row["columns"]["ttft_median_s"] >= 0.3 * 0.99
     assert "llamasweep: test 1/1: prompt run 2/2" in said
 
 
@@ -76,7 +76,7 @@ def test_each_turn_of_a_conversation_waits_for_what_the_server_has_not_read(
 ) -> None:
     """Three messages of 24 words and two answers of 4 before the last token: 80 words, or 24 where the rest was kept."""
     server.take_log()
-    url = server.base_url(ttft_s=0.01, word_s=0.001, gap_s=GAP_S, n_tokens=4)
+    url = server.base_url(ttft_s=0.01, word_s=0.003, gap_s=GAP_S, n_tokens=4)
     code, rows, said = drive(url, ((24, 4),), TURNS)
     assert code == 0, said
     assert [row["cell"] for row in rows] == [0, 1, 2, 3]
@@ -85,8 +85,10 @@ def test_each_turn_of_a_conversation_waits_for_what_the_server_has_not_read(
     assert [row["n_tokens"] for row in rows] == [[28, 28], [84, 84]] * 2
     assert not [row["flags"] for row in rows if row["flags"]]
     ttft_s = [row["columns"]["ttft_median_s"] for row in rows]
-    for measured_s, true_s in zip(ttft_s, (0.034, 0.090, 0.034, 0.034), strict=True):
-        assert true_s * 0.99 <= measured_s <= true_s + slack_ms() / 1e3
+    for measured_s, true_s in zip(ttft_s, (0.082, 0.25, 0.082, 0.082), strict=True):
+        assert measured_s >= true_s * 0.99
+    all_anew_s = ttft_s.pop(1)
+    assert all_anew_s > 1.5 * max(ttft_s)  # three times as many words
     asked = [one.body["prompt"].split() for one in server.take_log() if "prompt" in one.body]
     long = [words for words in asked if len(words) == 80]
     assert len(long) == 4

@@ -97,7 +97,7 @@ def test_a_crash_costs_one_cell(desk: Desk, sweep: Bench) -> None:
 
 
 def test_a_hang_ends_with_the_program(desk: Desk, sweep: Bench) -> None:
-    more = "tests: [pp64, tg8]\nrepetitions: 1\ntimeout: 1s\n"
+    more = "tests: [pp64, tg8]\nrepetitions: 1\ntimeout: 6s\n"
     ended = desk.run(sweep(more, {"at": [64, 0], "do": "hang"}))
 
     assert ended.code == 1

@@ -56,7 +56,7 @@ def test_a_sweep_of_every_misery_measures_what_is_good(
         + "".join(f"  - path: {models}/{name}.gguf\n" for name in names)
         + f"builds: [{program}]\ntests: [pp16, tg8]\n"
         "matrix: {depth: [0, 64], type_v: [f16, q8_0], flash_attn: [off]}\n"
-        "repetitions: 2\ntimeout: 1s\nbandwidth: 10 GB/s\n"
+        "repetitions: 2\ntimeout: 3s\nbandwidth: 10 GB/s\n"
     )
 
     ended = desk.run(sweep)

@@ -21,13 +21,15 @@ def sweep(url: str, more: str = "", tests: str = "[tg8]") -> str:
 def test_a_served_model_is_measured_by_the_client(tmp_path: Path) -> None:
     desk = Desk(folder=tmp_path)
     with timed_server() as server:
-        url = server.base_url(ttft_s=0.03, gap_s=0.005, n_tokens=9, n_prompt=16)
+        url = server.base_url(ttft_s=0.03, gap_s=0.02, n_tokens=9, n_prompt=16)
         ended = desk.run(desk.write_sweep(sweep(url)))
     assert ended.code == 0, ended.stderr
     (row,) = desk.rows()
     assert (row.engine, row.status, row.build_number) == ("openai", "ok", None)
     assert row.median_tps is not None
-    assert row.median_tps <= 200 * 1.02  # gaps are never shorter than 5 ms
+    assert (
+        row.median_tps < 1.5 * 50
+    )  # gaps are never shorter than 20 ms, but the first token may be seen late
     assert row.requests is not None
     assert row.requests.ttft_median_s is not None
     assert row.requests.ttft_median_s >= 0.03

@@ -30,7 +30,8 @@ for i in range(0, len(block), 4096):
     block[i] = 1
 print("holding", flush=True)
 sys.stdin.readline()
-while time.process_time() < {BURN_CPU_S}:
+end_s = time.process_time() + {BURN_CPU_S}
+while time.process_time() < end_s:
     pass
 print(time.process_time(), flush=True)
 sys.stdin.readline()
@@ -98,10 +99,10 @@ def test_known_memory_and_known_cpu_time_are_found(code: str) -> None:
     assert figures.ram_peak_system_bytes is not None
     assert figures.ram_peak_system_bytes > BLOCK_BYTES
     last_cpu_s = max(r.value for r in readings if r.metric == "cpu_time_s")
-    assert last_cpu_s == pytest.approx(cpu_s, abs=0.15)
+    assert cpu_s - 0.05 < last_cpu_s < 2 * cpu_s  # a root above it has its own start
     assert figures.cpu_use_fraction is not None
     used_s = figures.cpu_use_fraction * n_cores * (end_ns - start_ns) / 1e9
-    assert 0.05 < used_s <= cpu_s
+    assert BURN_CPU_S / 4 < used_s <= cpu_s
     assert figures.cpu_use_other_fraction is not None
     assert figures.n_major_faults is not None
 
