@@ -212,6 +212,24 @@ def test_a_search_that_is_narrowed_to_other_cells_later_gives_no_old_answer(
     assert "b2 made it slower" in desk.call(*_words(sweep, 2, "--only", "test=tg16")).stdout
 
 
+def test_an_end_that_was_rebuilt_is_not_mixed_with_what_was_measured_of_the_old_one(
+    desk: Desk,
+    sweep: Path,
+    registered: Callable[[Behaviours], Path],
+    fake_build: Callable[..., Path],
+) -> None:
+    registered([FAST, SLOW])
+    assert desk.call(*_words(sweep, 2)).code == 0
+    n_rows = len(desk.rows())
+    fake_build("n1", number=1, behaviour={**FAST, "noise": 0.001})
+
+    ended = desk.call(*_words(sweep, 2))
+
+    assert ended.code == 2, ended.stderr
+    assert "'b1' is another program than the one that this bisection has measured" in ended.stderr
+    assert len(desk.rows()) == n_rows
+
+
 def test_a_bad_end_that_crashes_is_told(
     desk: Desk, sweep: Path, registered: Callable[[Behaviours], Path]
 ) -> None:

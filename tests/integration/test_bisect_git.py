@@ -14,7 +14,9 @@ from tests.fakes.checkout import git, missing_tools, write_checkout
 from tests.fakes.models import write_model
 from tests.integration.running import Desk, engines_alive
 
+from llamasweep.builds.compilation import Steps
 from llamasweep.builds.git_checkout import open_checkout
+from llamasweep.builds.git_line import git_line
 from llamasweep.cache import cache_root
 from llamasweep.errors import UsageError
 
@@ -79,6 +81,12 @@ def test_the_commit_is_found_past_one_that_does_not_compile_and_the_checkout_is_
     assert "measurements in all, 0 now" in again.stdout
     assert "compiling" not in again.stderr
 
+    other = desk.call(*words, "--", str(sweep), env={"CXXFLAGS": "-O1"})  # the fakes do not care
+
+    assert other.code == 0, other.stderr
+    assert f"compiling {short[0]}" in other.stderr
+    assert "measurements in all, 0 now" in other.stdout
+
 
 def test_ctrl_c_while_a_commit_is_compiled_ends_the_compiler_and_the_same_command_goes_on(
     desk: Desk, sweep: Path, tmp_path: Path
@@ -109,6 +117,7 @@ def test_ctrl_c_while_a_commit_is_compiled_ends_the_compiler_and_the_same_comman
     ("good", "bad", "words"),
     [
         ("main", "main~1", "is not before the bad one"),
+        ("main", "main", "it is the same"),
         ("nothing", "main", "names no commit"),
         ("--upload-pack=x", "main", "is no commit"),
     ],
@@ -132,6 +141,58 @@ def test_a_folder_that_is_no_checkout_is_refused(tmp_path: Path) -> None:
         open_checkout(tmp_path, cache_root())
     with pytest.raises(UsageError, match="is no folder"):
         open_checkout(tmp_path / "missing", cache_root())
+
+
+def test_commits_of_a_bare_repository_are_compiled_as_those_of_a_checkout(tmp_path: Path) -> None:
+    commits = write_checkout(tmp_path / "llama.cpp", [FAST, SLOW])
+    bare = tmp_path / "llama.git"
+    git(tmp_path, "clone", "--quiet", "--bare", str(tmp_path / "llama.cpp"), str(bare))
+    before = _state(bare)
+
+    line = git_line(bare, commits[0], "main", backend="cpu", on_progress=lambda _: None)
+
+    assert line.what == f"2 commits of {bare}"
+    build = line.build(line.name_of("main"))
+    assert (build.number, build.commit) == (2, commits[1])
+    assert _state(bare) == before
+    with pytest.raises(UsageError, match="is no git checkout") as inside:
+        open_checkout(tmp_path / "llama.cpp" / ".git", cache_root())
+    assert "the folder that holds .git" in (inside.value.hint or "")
+
+
+def test_a_shallow_checkout_is_called_so_and_works_as_far_as_it_goes(tmp_path: Path) -> None:
+    whole, folder = tmp_path / "whole", tmp_path / "shallow"
+    commits = write_checkout(whole, [FAST, FAST, FAST, SLOW])
+    git(tmp_path, "clone", "--quiet", "--depth", "2", f"file://{whole}", str(folder))
+    checkout = open_checkout(folder, cache_root())
+
+    assert checkout.between(commits[2], commits[3]) == commits[2:]
+    with pytest.raises(UsageError, match="it is shallow") as missing:
+        checkout.commit(commits[0])
+    assert missing.value.hint is not None
+    assert f"git -C {folder} fetch --unshallow" in missing.value.hint
+    steps = Steps(log=tmp_path / "log", on_progress=lambda _: None)
+    checkout.take(commits[3], steps)
+    git(folder, "fetch", "--quiet", "--unshallow")
+    assert checkout.between(checkout.commit("main~3"), commits[3]) == commits
+    checkout.take(commits[0], steps)
+    assert git(checkout.copy, "rev-parse", "HEAD") == commits[0]
+
+
+def test_a_gap_in_the_history_of_a_shallow_checkout_is_not_passed_over(tmp_path: Path) -> None:
+    """The good commit is there by way of a branch, while the first parents between are cut off."""
+    whole, folder = tmp_path / "whole", tmp_path / "shallow"
+    commits = write_checkout(whole, [FAST, FAST, FAST])
+    git(whole, "checkout", "--quiet", "-b", "side", commits[0])
+    git(whole, "commit", "--quiet", "--allow-empty", "--message", "aside")
+    git(whole, "checkout", "--quiet", "main")
+    git(whole, "merge", "--quiet", "--no-ff", "--message", "merged", "side")
+    git(tmp_path, "clone", "--quiet", f"file://{whole}", str(folder))
+    (folder / ".git" / "shallow").write_text(f"{commits[2]}\n")
+    checkout = open_checkout(folder, cache_root())
+
+    with pytest.raises(UsageError, match=r"are missing in .*; it is shallow"):
+        checkout.between(commits[0], checkout.commit("main"))
 
 
 def test_a_side_branch_is_followed_along_first_parents(tmp_path: Path) -> None:

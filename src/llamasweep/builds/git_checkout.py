@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +20,13 @@ from llamasweep.errors import BuildError, UsageError, quoted
 _ASK_TIMEOUT_S = 60.0
 _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORT = 12
+_MOST_BYTES = 1 << 20
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkout:
-    """folder: of the user's checkout. copy: of ours, made when a commit is asked for."""
+    """folder: of the user's checkout or bare repository. copy: of ours, made when a commit is asked for."""
 
     folder: Path
     copy: Path
@@ -37,8 +39,9 @@ class Checkout:
         found = answer.stdout.strip()
         if answer.exit_code != 0 or not _HASH.fullmatch(found):
             raise UsageError(
-                f"{quoted(rev)} names no commit in {self.folder}",
-                hint="Name a hash, a tag or a branch; `git fetch --tags` brings those of others.",
+                f"{quoted(rev)} names no commit in {self.folder}{self._cut_words()}",
+                hint=self._whole_hint()
+                or "Name a hash, a tag or a branch; `git fetch --tags` brings those of others.",
             )
         return found
 
@@ -47,10 +50,16 @@ class Checkout:
 
         Raises UsageError where good is not before bad, BuildError where there are more commits than can be.
         """
-        if self._ask("merge-base", "--is-ancestor", good, bad).exit_code != 0 or good == bad:
+        if good == bad:
             raise UsageError(
-                f"the good commit {good[:_SHORT]} is not before the bad one {bad[:_SHORT]}",
-                hint="--good is the older commit, and the history between must be here (`git fetch --unshallow`).",
+                f"the good commit {good[:_SHORT]} is not before the bad one, it is the same",
+                hint="--good is the older commit.",
+            )
+        if self._ask("merge-base", "--is-ancestor", good, bad).exit_code != 0:
+            raise UsageError(
+                f"the good commit {good[:_SHORT]} is not before the bad one {bad[:_SHORT]} in {self.folder}{self._cut_words()}",
+                hint=self._whole_hint()
+                or "--good is the older commit, and --bad has it in its history.",
             )
         answer = self._ask("rev-list", "--first-parent", "--reverse", f"{good}..{bad}")
         if answer.exit_code != 0 or answer.is_flood:
@@ -58,7 +67,34 @@ class Checkout:
                 f"git cannot list the commits from {good[:_SHORT]} to {bad[:_SHORT]}",
                 hint="Choose ends that lie closer together.",
             )
-        return [good, *answer.stdout.split()]
+        found = answer.stdout.split()
+        if self._cut_at() & set(found):
+            raise UsageError(
+                f"commits between {good[:_SHORT]} and {bad[:_SHORT]} are missing in {self.folder}{self._cut_words()}",
+                hint=self._whole_hint(),
+            )
+        return [good, *found]
+
+    def _cut_at(self) -> frozenset[str]:
+        """Commits of a shallow checkout whose parents are not here; none in others."""
+        if self._ask("rev-parse", "--is-shallow-repository").stdout.strip() != "true":
+            return frozenset()
+        told = self._ask("rev-parse", "--git-path", "shallow").stdout.rstrip("\n")
+        try:
+            with (self.folder / told).open(encoding="ascii", errors="replace") as file:
+                return frozenset(file.read(_MOST_BYTES).split())
+        except OSError:
+            return frozenset()
+
+    def _cut_words(self) -> str:
+        is_cut = bool(self._cut_at())
+        return "; it is shallow, and commits before a certain one are not there" if is_cut else ""
+
+    def _whole_hint(self) -> str | None:
+        """How a shallow checkout gets all of its history, None where it is not one."""
+        if not self._cut_at():
+            return None
+        return f"Get the whole history: `git -C {shlex.quote(str(self.folder))} fetch --unshallow --tags`."
 
     def title(self, commit: str) -> str | None:
         """The first line of a commit's message, None where git does not tell."""
@@ -68,7 +104,7 @@ class Checkout:
     def take(self, commit: str, steps: Steps) -> None:
         """Make the copy hold this commit and nothing else. Raises BuildError."""
         git = ["git", *_QUIET]
-        if not (self.copy / ".git").is_dir():
+        if not self._has_copy_of(commit):
             shutil.rmtree(self.copy, ignore_errors=True)
             self.copy.parent.mkdir(parents=True, exist_ok=True)
             draft = self.copy.with_name(f"{self.copy.name}.new")
@@ -84,9 +120,16 @@ class Checkout:
         )
         steps.run([*inside, "clean", "-ffdxq"], f"clearing what {commit[:_SHORT]} does not have")
 
-    def _ask(self, *words: str) -> Answer:
+    def _has_copy_of(self, commit: str) -> bool:
+        """A copy of a shallow checkout borrows nothing, and lacks what was fetched since."""
+        if not (self.copy / ".git").is_dir():
+            return False
+        return self._ask("cat-file", "-e", f"{commit}^{{commit}}", inside=self.copy).exit_code == 0
+
+    def _ask(self, *words: str, inside: Path | None = None) -> Answer:
+        folder = inside or self.folder
         try:
-            return ask(["git", "-C", str(self.folder), *words], timeout_s=_ASK_TIMEOUT_S)
+            return ask(["git", "-C", str(folder), *words], timeout_s=_ASK_TIMEOUT_S)
         except OSError as problem:
             raise BuildError(
                 f"git cannot be started: {problem.strerror}", hint="Install git."
@@ -94,17 +137,22 @@ class Checkout:
 
 
 def open_checkout(folder: Path, cache: Path) -> Checkout:
-    """The checkout at a folder, or the one that the folder lies in. Raises UsageError where there is none."""
+    """The checkout at a folder, or the one that the folder lies in; a bare repository will do.
+
+    Raises UsageError where there is none.
+    """
     place = folder.expanduser().absolute()
     if not place.is_dir():
         raise UsageError(f"{quoted(str(folder))} is no folder", hint="Name a llama.cpp checkout.")
-    found = Checkout(folder=place, copy=place)._ask("rev-parse", "--show-toplevel")
+    asked = Checkout(folder=place, copy=place)
+    is_bare = asked._ask("rev-parse", "--is-bare-repository").stdout.strip() == "true"
+    found = asked._ask("rev-parse", "--absolute-git-dir" if is_bare else "--show-toplevel")
     top = found.stdout.rstrip("\n")
     if found.exit_code != 0 or not top:
         said = (found.stderr.strip().splitlines() or ["git does not say why"])[-1]
         raise UsageError(
             f"{quoted(str(folder))} is no git checkout: {said[:200]}",
-            hint="Name a llama.cpp checkout that this user may read.",
+            hint="Name a llama.cpp checkout (the folder that holds .git) that this user may read.",
         )
     digest = hashlib.sha256(top.encode()).hexdigest()[:12]
     return Checkout(folder=Path(top), copy=cache / "git" / digest / "source")

@@ -33,20 +33,24 @@ _OF_RELEASES = ("LLAMA_BUILD_NUMBER", "LLAMA_BUILD_COMMIT")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GitLine:
-    """Commits. commits: name -> full hash. definitions: of CMake, complete. folder: where the builds lie."""
+    """Commits. commits: name -> full hash. definitions: of CMake, complete. compiler: what else decides which program a commit
+    becomes. folder: where the builds lie.
+    """
 
     names: tuple[str, ...]
     commits: Mapping[str, str]
     checkout: Checkout
     definitions: tuple[tuple[str, str], ...]
+    compiler: tuple[tuple[str, str], ...]
     on_progress: Teller
     what: str
     source: str = "git"
 
     @property
     def folder(self) -> Path:
-        """Where the builds of these definitions lie, a folder for each commit."""
-        digest = hashlib.sha256(json.dumps(self.definitions).encode()).hexdigest()[:8]
+        """Where the builds of these definitions and this compiler lie, a folder for each commit."""
+        key = json.dumps([self.definitions, self.compiler])
+        digest = hashlib.sha256(key.encode()).hexdigest()[:8]
         return self.checkout.copy.parent / f"builds-{digest}"
 
     def name_of(self, rev: str) -> str:
@@ -136,6 +140,7 @@ def git_line(
         commits=commits,
         checkout=checkout,
         definitions=tuple((k, v) for k, v in merged.items() if k not in _OF_RELEASES),
+        compiler=toolchain.compiler_identity(merged),
         on_progress=on_progress,
         what=f"{len(commits)} commits of {checkout.folder}",
     )

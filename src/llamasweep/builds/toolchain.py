@@ -5,14 +5,17 @@ It looks and, for CMake and Ninja alone, fetches; it compiles nothing.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import platform
 import re
+import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from llamasweep.builds.backends import MachineTools
@@ -22,6 +25,9 @@ from llamasweep.errors import BuildError
 _OLDEST_CMAKE = (3, 19)
 _PCI_VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
 _VERSION_TIMEOUT_S = 60.0
+_COMPILERS = {"C": ("CC", ("cc", "gcc", "clang", "cl")), "CXX": ("CXX", ())}
+"""Language -> the variable that names its compiler for CMake, and those that are looked for."""
+_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "HIPFLAGS")
 StepRunner = Callable[[list[str], str], None]
 """Runs an argv to its end and raises BuildError where it fails; the text says what is being done."""
 
@@ -101,6 +107,51 @@ def find_compiler() -> str | None:
     for name in ("c++", "g++", "clang++", "cl"):
         found = found or shutil.which(name)
     return found
+
+
+def compiler_identity(definitions: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What decides, beside these definitions for CMake, which program a source becomes: for the key of a cache.
+
+    Each compiler as called and what it says of its version (asked once per process), and the variables that CMake takes
+    flags from. A compiler that is not found or does not say counts by its name alone.
+    """
+    called = {language: _called(language, definitions) for language in _COMPILERS}
+    for language, tool in (("CUDA", "CMAKE_CUDA_COMPILER"), ("HIP", "CMAKE_HIP_COMPILER")):
+        called[language] = tuple(definitions[tool].split(";")) if tool in definitions else ()
+    if definitions.get("GGML_VULKAN") == "ON":
+        called["Vulkan"] = ("glslc",)
+    found = [(name, "\n".join([*argv, _version(argv)])) for name, argv in called.items() if argv]
+    return (*found, *((name, os.environ[name]) for name in _FLAGS if os.environ.get(name)))
+
+
+def _called(language: str, definitions: Mapping[str, str]) -> tuple[str, ...]:
+    """The words that CMake will call this language's compiler with; () where it finds one of its own."""
+    variable, names = _COMPILERS[language]
+    chosen = definitions.get(f"CMAKE_{language}_COMPILER")
+    if chosen:
+        return tuple(chosen.split(";"))
+    asked = os.environ.get(variable, "")
+    if asked:
+        with contextlib.suppress(ValueError):  # a quotation that is not closed
+            return tuple(shlex.split(asked, posix=os.name != "nt"))
+        return (asked,)
+    found = (
+        find_compiler() if language == "CXX" else next(filter(None, map(shutil.which, names)), None)
+    )
+    return (found,) if found else ()
+
+
+@cache
+def _version(argv: tuple[str, ...]) -> str:
+    """All that it says of its version (nvcc's stands in the last lines), empty where it does not."""
+    path = shutil.which(argv[0])
+    if path is None:
+        return ""
+    try:
+        answer = ask([path, *argv[1:], "--version"], timeout_s=_VERSION_TIMEOUT_S)
+    except OSError:
+        return ""
+    return answer.stdout.strip() if answer.exit_code == 0 else ""
 
 
 def _needed_compiler() -> str | None:

@@ -172,7 +172,7 @@ def open_steps(
 ) -> Steps:
     """The run of a bisection, new or taken up again. names: for its journal, if new.
 
-    Raises UsageError where both ends are one program.
+    Raises UsageError where both ends are one program, or not the ones that it began with.
     """
     if spec.engine != MEASURES_WITH:
         raise UsageError(

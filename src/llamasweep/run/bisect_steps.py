@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from llamasweep.builds.build_line import BuildLine
 from llamasweep.engines.known import engine_named
-from llamasweep.errors import BrokenBuildError, BuildError, StoreError
+from llamasweep.errors import BrokenBuildError, BuildError, StoreError, UsageError
 from llamasweep.run.bisect_journal import Journal
 from llamasweep.run.campaign import Begun, build_facts, runner_of
 from llamasweep.run.progress import Progress
@@ -82,6 +82,7 @@ class Steps:
     _builds: dict[str, Build] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._check_same(self.begun.prepared.subjects.builds)
         self.table.learn(self.begun.session.store.attempts())
         for build in self.begun.prepared.subjects.builds:
             self._builds[build.label] = build
@@ -281,10 +282,21 @@ class Steps:
 
     def _remember(self, builds: Sequence[Build]) -> None:
         """Every build that was measured stands in run.json, not only those of this step."""
+        self._check_same(builds)
         home = os.path.expanduser("~")  # noqa: PTH111  (Path.home() raises where there is none)
         for build in builds:
             self.journal.add_facts(build_facts(build, home))
         self.begun.session.update(builds=self.journal.facts)
+
+    def _check_same(self, builds: Sequence[Build]) -> None:
+        """Raises UsageError where one is another program than the one that was measured under its name."""
+        known = {facts.get("label"): facts.get("content_hash") for facts in self.journal.facts}
+        changed = [b.label for b in builds if known.get(b.label, b.content_hash) != b.content_hash]
+        if changed:
+            raise UsageError(
+                f"{changed[0]!r} is another program than the one that this bisection has measured",
+                hint="It was rebuilt, or the compiler changed: begin anew with --fresh.",
+            )
 
     def _plan(self, builds: Sequence[Build], n_rounds: int, step: int) -> Plan:
         prepared = self.begun.prepared

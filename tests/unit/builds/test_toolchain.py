@@ -36,6 +36,50 @@ def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def _identity(**definitions: str) -> tuple[tuple[str, str], ...]:
+    toolchain._version.cache_clear()
+    return toolchain.compiler_identity(definitions)
+
+
+def test_another_compiler_another_version_or_other_flags_are_another_identity(
+    tmp_path: Path, bare_environment: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CC", "CFLAGS", "CXXFLAGS"):
+        monkeypatch.delenv(name, raising=False)
+    assert _identity() == ()
+    _program(bare_environment, "cc", "cc 12.2.0")
+    _program(bare_environment, "c++", "c++ 12.2.0")
+    seen = [_identity()]
+    assert _identity() == seen[0]
+    _program(bare_environment, "c++", "c++ 12.3.0")
+    seen.append(_identity())
+    _program(bare_environment, "cc", "cc 12.3.0")
+    seen.append(_identity())
+    other = _program(tmp_path / "other", "clang++", "clang 19")
+    monkeypatch.setenv("CXX", str(other))
+    seen.append(_identity())
+    monkeypatch.setenv("CXX", f"{other} -O1")
+    seen.append(_identity())
+    monkeypatch.setenv("CFLAGS", "-march=x86-64")
+    seen.append(_identity())
+    seen.append(_identity(CMAKE_CXX_COMPILER="c++"))
+    seen.append(_identity(CMAKE_CUDA_COMPILER=str(_program(tmp_path, "nvcc", "nvcc\nV12.4"))))
+    assert len(set(seen)) == len(seen)
+
+
+def test_a_compiler_is_asked_for_its_version_once(tmp_path: Path, bare_environment: Path) -> None:
+    asked = tmp_path / "asked"
+    _program(bare_environment, "c++", f"1'; echo x >>'{asked}").chmod(0o755)
+    first = _identity()
+    assert toolchain.compiler_identity({}) == first
+    assert asked.read_text(encoding="utf-8") == "x\n"
+
+
+def test_a_compiler_that_is_not_there_counts_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-cc 'half")
+    assert ("C", "no-such-cc 'half\n") in _identity()
+
+
 def test_a_bare_machine_has_no_gpu_and_no_toolkit(tmp_path: Path) -> None:
     found = toolchain.read_machine_tools(tmp_path / "root")
     assert found.gpu_vendors == frozenset()
