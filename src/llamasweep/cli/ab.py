@@ -67,6 +67,7 @@ def command(**given: Any) -> None:
     )
     summary = run_watched(spec, options, run_sweep, is_plain=given["plain"])
     _tell_rest(summary)
+    click.echo(f"The report: `llamasweep report {summary.run_dir.name}`", err=True)
     code = tell(*sides_of_run(summary.run_dir), telling)
     sys.exit(EXIT_INTERRUPTED if summary.stopped_by == "signal" else code)
 

@@ -146,7 +146,7 @@ def comparison_lines(judgement: Judgement, a: Side, b: Side) -> list[str]:
         table_heads,
     )
 
-    lines = [f"A: {a.name}", f"B: {b.name}"]
+    lines = [f"A: {_named(a)}", f"B: {_named(b)}"]
     told = difference_lines(judgement.differences)
     lines.append("What else differs (A | B):" if told else "Nothing else that is recorded differs.")
     lines += [f"  {line}" for line in told]
@@ -161,6 +161,13 @@ def comparison_lines(judgement: Judgement, a: Side, b: Side) -> list[str]:
         shown += [fitted_table(table_heads(), rows, right=("A", "B", "rounds"))]
     whys = [printable(text.replace(_THIN, " ")) for text in reason_lines(cells)]
     return [*shown, *(["", *whys] if whys else [])]
+
+
+def _named(side: Side) -> str:
+    """A build with the run that it was measured in, so that an older run is not taken for the newest."""
+    if side.run_id is None or side.run_id in side.name:
+        return side.name
+    return f"{side.name} in {side.run_id}"
 
 
 def _note(judgement: Judgement) -> str | None:

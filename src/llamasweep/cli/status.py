@@ -36,6 +36,7 @@ def command(run: str | None, results: str | None, is_json: bool) -> None:
 
 def _print(standing: dict[str, Any]) -> None:
     from llamasweep.cli.progress_lines import short
+    from llamasweep.cli.terminal import printable
 
     state = (
         "measuring now"
@@ -49,7 +50,9 @@ def _print(standing: dict[str, Any]) -> None:
     click.echo(f"  {standing['n_done']} of {at_most}{standing['n_cells_planned']} cells")
     for status, count in standing["counts"].items():
         click.echo(f"    {status.replace('_', ' ')}: {count}")
-    if standing["current"]:
+    for problem in standing["problems"]:
+        click.echo(f"  {printable(problem)}")
+    if standing["current"] and standing["is_running"]:
         click.echo(f"  now: {short(standing['current'], 160)}")
     if standing["last_sign_at"]:
         click.echo(f"  last sign of life: {standing['last_sign_at']}")

@@ -20,8 +20,10 @@ ATTENTION_MS = 10_000
 """Up to one second a train of thought goes on, up to ten attention stays (Miller 1968; Nielsen 1993)."""
 NEAR_CEILING = 0.7
 FAR_FROM_CEILING = 0.4
+INSTANT_MS = 100
+"""What is taken for instantaneous, by the same two."""
 UNEVEN = 1.5
-"""p95 of the gaps between tokens this many times their median is felt as stutter."""
+"""p95 of the gaps between tokens this many times their median is felt as stutter, unless it is instantaneous."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,7 +166,9 @@ def _flow(tps: float | None) -> str:
 
 def _evenness(figures: LatencyFigures) -> str:
     median, p95 = figures.itl_ms.median, figures.itl_ms.p95
-    if not figures.are_events_tokens or not median or p95 is None or p95 <= UNEVEN * median:
+    if not figures.are_events_tokens or not median or p95 is None:
+        return ""
+    if p95 <= max(UNEVEN * median, INSTANT_MS):
         return ""
     return (
         f"It stutters: one gap in twenty is {p95:.0f} ms or longer, where {median:.0f} ms is usual."

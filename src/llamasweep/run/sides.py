@@ -192,17 +192,21 @@ def _labels(attempts: Sequence[Attempt]) -> list[str]:
 
 
 def _builds_of_newest(root: Path, a: str, b: str) -> tuple[Side, Side]:
+    damaged = []
     for entry in list_runs(root):
         if entry.info is None:
+            damaged.append(entry.run_id)
             continue
         try:
             loaded = load_run(entry.path)
         except StoreError:  # a run that cannot be read is none with these builds
+            damaged.append(entry.run_id)
             continue
         if build_named(loaded, a) is not None and build_named(loaded, b) is not None:
             return _of_run(loaded, a), _of_run(loaded, b)
+    left_out = f"; {len(damaged)} that cannot be read left out" if damaged else ""
     raise StoreError(
-        f"no run in {root} has the builds {quoted(a)} and {quoted(b)}, and they name no runs",
+        f"no run in {root} has the builds {quoted(a)} and {quoted(b)}, and they name no runs{left_out}",
         hint=f"Measure them by turns: llamasweep ab SWEEP --builds {a} {b}",
     )
 

@@ -38,6 +38,7 @@ def read_standing(run_dir: Path) -> dict[str, Any]:
         "counts": counts,
         "current": _current(record),
         "last_sign_at": _last_sign(store.run_dir),
+        "problems": store.unreadable(),
     }
 
 

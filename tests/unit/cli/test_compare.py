@@ -124,6 +124,16 @@ def test_nothing_is_called_not_slower_that_is_undecided(
     assert said in compare("b10488", "b11434").output
 
 
+def test_the_run_of_two_builds_is_named_and_a_damaged_newer_one_told() -> None:
+    older = store(two_builds(1.0)).run_id
+    newer = store(two_builds(0.5), "20261130T140000Z-nightly-ab12cd").run_id
+    part = max(Path("results", newer, "cells.parquet").glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:100])
+    assert f"A: b10488 in {older}" in compare("b10488", "b11434").output
+    with pytest.raises(StoreError, match="1 that cannot be read left out"):
+        compare("b10488", "b1")
+
+
 def test_two_runs_are_weaker_evidence_and_said_to_be() -> None:
     store(rows(EVERY, build_label="b10488"), "20261128T140000Z-first-ab12cd")
     store(rows(EVERY, 0.8, build_label="b10488"), "20261129T140000Z-second-ab12cd")

@@ -77,11 +77,12 @@ def test_without_a_ceiling_nothing_is_said_of_it() -> None:
     assert found.to_dict()["ceiling_tps"] is None
 
 
-def test_stutter_is_told() -> None:
+@pytest.mark.parametrize(("unit_ns", "is_felt"), [(10**6, True), (10**5, False)])
+def test_stutter_is_told_where_a_person_can_feel_it(unit_ns: int, is_felt: bool) -> None:
     times = [100, 120, 140, 160, 180, 600, 620, 640, 1100, 1120]
-    one = RequestTiming(sent_ns=0, event_ns=tuple(t * 10**6 for t in times), n_gen=10)
+    one = RequestTiming(sent_ns=0, event_ns=tuple(t * unit_ns for t in times), n_gen=10)
     found = feeling([one], model="m", server="s", kind="openai", ceiling=Ceiling(reason="none"))
-    assert any("It stutters" in line for line in verdict(found))
+    assert any("It stutters" in line for line in verdict(found)) is is_felt
 
 
 def test_one_token_gives_no_rate_and_no_word_on_it() -> None:

@@ -32,6 +32,15 @@ def test_a_new_run_has_nothing_done(store: RunStore) -> None:
     assert found["last_sign_at"] is not None
 
 
+def test_a_table_that_cannot_be_read_is_told(store: RunStore) -> None:
+    store.write_group("g1", [attempt("g1")])
+    assert read_standing(store.run_dir)["problems"] == []
+    part = max((store.run_dir / "cells.parquet").glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:50])
+    (problem,) = read_standing(store.run_dir)["problems"]
+    assert part.name in problem
+
+
 @pytest.mark.parametrize(("rounds", "is_open_ended"), [("auto", True), (8, False)])
 def test_rounds_as_many_as_it_takes_are_planned_for_at_most(
     tmp_path: Path, rounds: int | str, is_open_ended: bool
