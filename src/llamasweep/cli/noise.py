@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from llamasweep.run.runner import RunSummary
 
 
+WIDE_FLOOR = 0.1
+"""Twice the widest floor that is taken where none was measured; such a machine was busy."""
+
+
 @click.command("noise")
 @sweep_options
 @click.option(
@@ -117,7 +121,13 @@ def _lines(record: NoiseRecord, newer: list[NoiseCell]) -> list[str]:
     lines += [
         f"Too few rounds for a floor: {text}. The default stays." for text in _too_few(record)
     ]
-    return [*lines, "A change of a build counts on this machine when it is beyond the floor."]
+    lines.append("A change of a build counts on this machine when it is beyond the floor.")
+    widest = max((one["floor_fraction"] for one in _floors(record)), default=0.0)
+    if widest > WIDE_FLOOR:
+        lines.append(
+            f"A floor of {widest:.1%} hides most of what a build can lose: close other programs and measure again with --fresh."
+        )
+    return lines
 
 
 def _floors(record: NoiseRecord) -> list[dict[str, Any]]:
