@@ -128,6 +128,7 @@ def test_a_model_that_the_server_lacks_is_never_fetched(desk: Desk) -> None:
         (row,) = measured(desk, fake, tests="[pp64]")
     assert row.status == "failed"
     assert "Ollama has no model 'm' here" in (row.error_message or "")
+    assert row.error_kind == "model_missing"
     assert {path for path, _ in fake.requests} <= {"/api/show"}
 
 

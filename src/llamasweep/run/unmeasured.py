@@ -7,14 +7,12 @@ from typing import Any
 from llamasweep.results.records import Attempt, Status
 from llamasweep.sweep.cell import Test
 
+_MISSING = ("no such file", "no file", "Ollama has no model")
+
 
 def problem_kind(problem: str) -> str:
-    """Short name of what is wrong with a model's file."""
-    return (
-        "model_missing"
-        if problem.startswith("no such file") or problem.startswith("no file")
-        else "model_damaged"
-    )
+    """Short name of what is wrong with a model's file, or with a model that a server lacks."""
+    return "model_missing" if problem.startswith(_MISSING) else "model_damaged"
 
 
 def row_without_engine(
