@@ -19,7 +19,8 @@ import psutil
 from llamasweep.results.records import Attempt, RunData
 from llamasweep.store.locate import list_runs, load_run
 
-TIME_LIMIT_S = 120
+TIME_LIMIT_S = 600
+"""Of one command, for a machine ten times slower; only one that hangs comes near it."""
 
 
 @dataclass(frozen=True, kw_only=True)
