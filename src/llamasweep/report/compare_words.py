@@ -38,6 +38,7 @@ REASON_WORDS = {
     "contaminated": "something else used the machine",
     "above_its_ceiling": "a rate above its ceiling",
     "calibration_moved": "the measured bandwidth has moved",
+    "several_programs": "one side's rows are of a program that was rebuilt between them; measure again with --fresh",
     "gone_or_replaced": "a program or model was gone or replaced when its turn came",
 }
 _MOST_SETTINGS = 6

@@ -237,6 +237,8 @@ def not_comparable(a: Sequence[Attempt], b: Sequence[Attempt]) -> tuple[NotCompa
         found.append("throttled")
     if "contaminated_memory" in flags:
         found.append("contaminated")
+    if any(len({row.build_hash for row in side} - {None}) > 1 for side in (a, b)):
+        found.append("several_programs")
     if any(_is_above_ceiling(side) for side in (a, b)):
         found.append("above_its_ceiling")
     if _has_calibration_moved(a, b):

@@ -34,6 +34,7 @@ NotComparableReason = Literal[
     "contaminated",
     "above_its_ceiling",
     "calibration_moved",
+    "several_programs",
     "gone_or_replaced",
 ]
 """Why two sides of a cell must not be compared, although both were measured or, for the last, asked for."""

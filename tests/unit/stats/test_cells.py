@@ -160,6 +160,14 @@ def test_what_must_not_be_compared_is_not(changes: dict[str, Any], reason: str) 
     assert (found.verdict, found.reasons, found.comparison) == ("not_comparable", (reason,), None)
 
 
+def test_rows_of_two_programs_are_never_one_side() -> None:
+    a, b = side_a(build_hash="a"), side_b(0.8, build_hash="b")
+    assert only(a, b).verdict == "slower"
+    b[3:] = [replace(row, build_hash="rebuilt") for row in b[3:]]
+    for found in (only(a, b), only(b, a)):
+        assert (found.verdict, found.reasons) == ("not_comparable", ("several_programs",))
+
+
 def test_what_one_side_does_not_know_is_no_reason() -> None:
     found = only(side_a(machine_fingerprint="m", applied={"n_threads": 8}), side_b())
     assert (found.verdict, found.reasons) == ("same", ())
