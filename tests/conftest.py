@@ -7,6 +7,7 @@ reason names the command that runs it.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -75,6 +76,12 @@ def _watch(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_watch)
+
+
+def pytest_configure() -> None:
+    """A shell starts what runs beside it with Ctrl-C ignored; programs that tests interrupt would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
