@@ -79,9 +79,12 @@ sys.addaudithook(_watch)
 
 
 def pytest_configure() -> None:
-    """A shell starts what runs beside it with Ctrl-C ignored; programs that tests interrupt would inherit that."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """A shell starts what runs beside it with Ctrl-C ignored, `nohup` with SIGHUP; tests that send them need the usual ways."""
+    usual: dict[str, Any] = {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}
+    for name, handler in usual.items():
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
