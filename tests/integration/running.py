@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from llamasweep.engines.driven import Job
 from llamasweep.results.records import Attempt, RunData
 from llamasweep.store.locate import list_runs, load_run
 
@@ -30,6 +31,18 @@ class Ended:
     code: int
     stdout: str
     stderr: str
+
+
+def drive(job: Job) -> Ended:
+    """A driver process that measures a job to its end."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "llamasweep.drivers", *job.words()],
+        capture_output=True,
+        text=True,
+        timeout=TIME_LIMIT_S,
+        check=False,
+    )
+    return Ended(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 @dataclass(frozen=True, kw_only=True)

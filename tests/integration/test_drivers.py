@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.fakes.timed_server import TimedServer, timed_server
+from tests.integration.running import drive as run_driver
 
 from llamasweep.engines.driven import Driven, Job
 from llamasweep.sweep.parameters import Scalar
@@ -28,14 +27,8 @@ def drive(
     url: str, tests: tuple[tuple[int, int], ...], axes: Axes = ()
 ) -> tuple[int, list[Any], str]:
     job = Job(engine="openai", base_url=url, model="m", axes=axes, tests=tests, n_reps=2)
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "llamasweep.drivers", *job.words()],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+    done = run_driver(job)
+    return done.code, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
 def test_a_generation_lasts_from_its_first_token_to_its_last(server: TimedServer) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from tests.fakes.ollama_server import fake_ollama
 from tests.fakes.timed_server import timed_server
+from tests.integration.running import drive
 
 from llamasweep.engines.driven import Job
 from llamasweep.sweep.parameters import Scalar
@@ -22,15 +21,9 @@ AXES: tuple[tuple[str, tuple[Scalar, ...]], ...] = (
 )
 
 
-def drive(job: Job) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "llamasweep.drivers", *job.words()],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+def row_of(job: Job) -> dict[str, Any]:
+    done = drive(job)
+    assert done.code == 0, done.stderr
     row: dict[str, Any] = json.loads(done.stdout)
     return row
 
@@ -57,7 +50,7 @@ def assert_warmed_before(
 def test_warm_prompts_of_several_streams_are_not_in_the_time_of_an_openai_server() -> None:
     with timed_server() as server:
         url = server.base_url(ttft_s=0.05, gap_s=0.002, n_tokens=4, n_prompt=24)
-        row = drive(
+        row = row_of(
             Job(
                 engine="openai", base_url=url, model="m", axes=AXES, tests=((24, 4),), n_reps=N_REPS
             )
@@ -76,7 +69,7 @@ def test_warm_prompts_of_several_streams_are_not_in_the_time_of_ollama() -> None
         **{"settings": {"n_ctx": 512}, "bench": []},
     }
     with fake_ollama(reads_s=0.05) as fake:
-        row = drive(
+        row = row_of(
             Job(
                 engine="ollama",
                 base_url=fake.url,

@@ -45,7 +45,7 @@ def placed(serving: Serving, job: Job, model: str) -> tuple[dict[str, Any], set[
 def applied_by(serving: Serving, placement: Mapping[str, Any]) -> dict[str, Scalar]:
     """What the server says that it used: the window by /api/ps, the rest by the log of one that we started.
 
-    By canonical name; flash_attn as rows have it, 1 or 0.
+    By canonical name; flash_attn as rows have it: 1 on, 0 off.
     """
     said = serving.log.applied
     found: dict[str, Scalar] = {name: said[name] for name in _FROM_LOG if name in said}

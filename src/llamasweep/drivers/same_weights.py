@@ -34,7 +34,7 @@ Sign = Callable[[], object]
 def axes_of(cell: Cell, applied: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """What llama-bench is told: as Ollama applied it, else as the cell asked; the same tokens in the cache before.
 
-    applied: flash_attn as 1 or 0, the rest by canonical name.
+    applied: flash_attn as 1 (on) and 0 (off), the rest by canonical name.
     """
     axes: dict[str, Scalar] = {}
     for name in COPIED:

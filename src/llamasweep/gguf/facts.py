@@ -99,8 +99,8 @@ def facts_from(
         n_embd=n_embd,
         n_vocab=_n_vocab(keys, tensors, array_lengths),
         n_ctx_train=keys.number("context_length"),
-        n_expert=keys.largest("expert_count") or 0,
-        n_expert_used=keys.largest("expert_used_count") or 0,
+        n_expert=_n_of_experts(keys, "expert_count"),
+        n_expert_used=_n_of_experts(keys, "expert_used_count"),
         head_size_k=head_size_k,
         head_size_v=head_size_v,
         tied_embeddings="token_embd.weight" in names and "output.weight" not in names,
@@ -188,6 +188,12 @@ class _ArchKeys:
         value = self._metadata.get(f"{self._arch}.{key}")
         numbers = [_number(entry) for entry in (value if isinstance(value, tuple) else (value,))]
         return max((n for n in numbers if n is not None), default=None)
+
+
+def _n_of_experts(keys: _ArchKeys, key: str) -> int:
+    """The largest number of any layer; 0 of a dense model, whose header has no such key."""
+    found = keys.largest(key)
+    return 0 if found is None else found
 
 
 def _number(value: object) -> int | None:

@@ -135,14 +135,17 @@ def buffer_for(
 ) -> int | None:
     """Bytes to read in each pass: four times the last-level cache and at least 256 MiB.
 
-    Quickly: at most 1 GiB as long as that is twice the cache. Never more than a quarter of the
-    free RAM; None, with the reason told, where that is not enough.
+    The minimum alone where the size of the cache is not known. Quickly: at most 1 GiB as long as that
+    is twice the cache. Never more than a quarter of the free RAM; None, with the reason told, where
+    that is not enough.
     """
     import psutil  # noqa: PLC0415  (heavy, and only measuring needs it)
 
-    cache_bytes = facts.last_level_cache_bytes or 0
-    least = max(MIN_BUFFER_BYTES, LEAST_CACHE_FACTOR * cache_bytes)
-    wanted = max(MIN_BUFFER_BYTES, CACHE_FACTOR * cache_bytes)
+    cache_bytes = facts.last_level_cache_bytes
+    least = wanted = MIN_BUFFER_BYTES
+    if cache_bytes is not None:
+        least = max(least, LEAST_CACHE_FACTOR * cache_bytes)
+        wanted = max(wanted, CACHE_FACTOR * cache_bytes)
     if is_quick:
         wanted = min(wanted, max(QUICK_BUFFER_BYTES, least))
     size = min(wanted, psutil.virtual_memory().available // 4)

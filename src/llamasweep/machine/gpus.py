@@ -87,8 +87,11 @@ def _plugged_in(root: Path) -> dict[str, int]:
     """Display controllers (PCI class 3) by vendor, whether or not a driver knows them."""
     counts: dict[str, int] = {}
     for device in sorted((root / "sys/bus/pci/devices").glob("*")):
-        vendor = _VENDORS.get(read_int(device / "vendor", 16) or 0)
-        if vendor is not None and (read_int(device / "class", 16) or 0) >> 16 == 3:
+        vendor_id, pci_class = (read_int(device / name, 16) for name in ("vendor", "class"))
+        if vendor_id is None or pci_class is None:
+            continue
+        vendor = _VENDORS.get(vendor_id)
+        if vendor is not None and pci_class >> 16 == 3:
             counts[vendor] = counts.get(vendor, 0) + 1
     return counts
 
