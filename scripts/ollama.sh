@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the Ollama that the tests with real engines use, in llamasweep's cache: ollama/VERSION/bin/ollama, with the
 # llama.cpp programs that it starts linked into ollama/VERSION/lib/ollama. Argument: VERSION, 0.32.15 or 0.11.4 (engine
-# inside). Without Go it is left out, and the tests that want it are skipped. llamasweep itself never installs Ollama.
+# inside). Where it is not there yet and Go is missing it is left out, and the tests that want it are skipped. llamasweep itself never installs Ollama.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -19,15 +19,15 @@ from llamasweep.cache import cache_root
 print(cache_root())
 print(Registry().program("10488", "llama-server").parent)
 '
-if ! command -v go >/dev/null 2>&1 || ! command -v gcc >/dev/null 2>&1; then
-    echo "No Ollama for the tests: it is made with Go 1.26 (go.dev/dl) and gcc, and one of them is not on PATH." >&2
-    exit 0
-fi
 folders=$(.venv/bin/python -c "$find_folders")
 folder=$(printf '%s\n' "$folders" | sed -n 1p)/ollama/$version
 programs=$(printf '%s\n' "$folders" | sed -n 2p)
 
 if [ ! -x "$folder/bin/ollama" ]; then
+    if ! command -v go >/dev/null 2>&1 || ! command -v gcc >/dev/null 2>&1; then
+        echo "No Ollama for the tests: it is made with Go 1.26 (go.dev/dl) and gcc, and one of them is not on PATH." >&2
+        exit 0
+    fi
     echo "Making Ollama $version (some minutes, the first time only)"
     if [ "$version" = 0.11.4 ]; then
         # They replace cgo's own -O2; without -march=native the engine inside has no vector units. The module lacks the
